@@ -1,0 +1,265 @@
+//! One folder per API, both ways: what Segue's clients speak and what its providers speak.
+//!
+//! A dialect holds ALL knowledge of its API, quirks included, as data where it can be. It is pure: bytes and values
+//! in, bytes and values out. Dialects do not see each other; they meet in `chat` and `event`. A provider that speaks
+//! a known dialect is configuration only; a new dialect is a folder here and a line in [`of`].
+
+use crate::chat::{DialectId, Request};
+use crate::event::{Finish, Step, Usage};
+use crate::failure::Failure;
+use crate::routing::Target;
+use crate::sse;
+use crate::turn::resume::{Carry, How};
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use std::time::Duration;
+
+pub mod anthropic;
+pub mod chat;
+
+/// One API. All methods are pure functions of their arguments.
+pub trait Dialect: Send + Sync + 'static {
+    /// Which.
+    fn id(&self) -> DialectId;
+
+    // --- towards the provider ---
+
+    /// Builds the HTTP request for one attempt from the pristine request: same history bytes in every leg, credentials
+    /// not included.
+    ///
+    /// # Errors
+    /// `BadRequest` where the request cannot be expressed for this target at all.
+    fn encode(&self, request: &Request, target: &Target, carry: &Carry) -> Result<WireRequest, Failure>;
+
+    /// The headers that carry `key` and the protocol version to a provider.
+    fn authorize(&self, key: Option<&str>, version: Option<&str>) -> Vec<(HeaderName, HeaderValue)>;
+
+    /// Reads a response that is not a success, or a success whose body is no stream but an error.
+    fn classify(&self, status: u16, headers: &HeaderMap, body: &[u8]) -> Failure;
+
+    /// A decoder for one response.
+    fn decoder(&self, expect: Expect) -> Box<dyn Decode>;
+
+    /// Reads a whole answer that came where a stream was asked for, as the steps of a stream.
+    ///
+    /// # Errors
+    /// What the body says went wrong, or `Framing` if it is no answer of this API.
+    fn whole(&self, body: &[u8], expect: Expect) -> Result<Vec<Step>, Failure>;
+
+    /// How the vendor's table (FACTS 2.1) says that `model` continues a turn.
+    fn how(&self, model: &str) -> How;
+
+    /// Whether `model` is known to repeat a prefilled text before it goes on.
+    fn echoes(&self, model: &str) -> bool;
+
+    /// The vendor's base URL, for connections that give none.
+    fn default_base_url(&self) -> &'static str;
+
+    /// The version segment of the API's paths (`/v1`), added to base URLs that do not end in one.
+    fn version_segment(&self) -> &'static str;
+
+    // --- towards the client ---
+
+    /// Reads a client's request. Takes Segue's own fields off the body and the headers.
+    ///
+    /// # Errors
+    /// A refusal that names the place and the remedy.
+    fn parse(&self, headers: &HeaderMap, body: &[u8]) -> Result<Request, Refusal>;
+
+    /// An encoder for one answer, streamed or whole as the request asks.
+    fn encoder(&self, request: &Request) -> Box<dyn Encode>;
+
+    /// Words an error as a whole response.
+    fn refuse(&self, refusal: &Refusal) -> Reply;
+}
+
+/// Reads one upstream's events.
+pub trait Decode: Send {
+    /// Reads one event into `step`: its events, and `raw` if it could be passed on as it is.
+    ///
+    /// # Errors
+    /// The failure that the event reports, or `Malformed`.
+    fn event(&mut self, event: &sse::Event, step: &mut Step) -> Result<Flow, Failure>;
+
+    /// The body has ended. `rest` is an event that was not terminated; it counts only if it is a whole terminal one.
+    ///
+    /// # Errors
+    /// `Truncated` or `EmptyTurn`, unless the answer is whole.
+    fn end(&mut self, rest: Option<&sse::Event>, step: &mut Step) -> Result<(), Failure>;
+}
+
+/// Whether more is to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// Yes.
+    More,
+    /// No: the terminator was read, whatever the socket does.
+    Done,
+}
+
+/// What a decoder must know of the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expect {
+    /// How many choices must finish.
+    pub choices: u32,
+}
+
+/// Writes one client's answer: the only owner of its id, role, indexes, usage and terminator.
+pub trait Encode: Send {
+    /// Writes what `step` says (a whole answer: remembers it). `raw` is written as it is where that is legal here.
+    fn step(&mut self, step: &Step, out: &mut BytesMut);
+
+    /// Ends the answer: the terminator or the whole body, or the error in the client's dialect. Called once.
+    fn close(&mut self, end: End<'_>, out: &mut BytesMut);
+
+    /// Writes a sign of life that no client takes for an event.
+    fn keep_alive(&mut self, out: &mut BytesMut);
+
+    /// Writes a comment that no client takes for an event, where the dialect has such; `text` is one line.
+    fn comment(&mut self, text: &str, out: &mut BytesMut);
+}
+
+/// How an answer ends.
+#[derive(Clone, Copy, Debug)]
+pub enum End<'a> {
+    /// Every choice has finished; the usage of the turn as one.
+    Complete(&'a Usage),
+    /// With an error, after something was delivered.
+    Failed(&'a Refusal),
+}
+
+/// A request on its way to a provider.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WireRequest {
+    /// Path and query below the base URL (after its version segment), such as `/chat/completions`.
+    pub path: String,
+    /// Headers besides credentials, `content-type` and `accept`.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// The body.
+    pub body: Bytes,
+    /// Fields that were asked for and left out, in the client's names, for `x-segue-dropped`.
+    pub dropped: Vec<String>,
+}
+
+/// A response to a client, whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// HTTP status.
+    pub status: u16,
+    /// Headers, `content-type` included.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// The body.
+    pub body: Bytes,
+}
+
+/// An error for a client, in no dialect yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// What kind; it decides the status and each dialect's type.
+    pub reason: Reason,
+    /// The provider's own error type, which goes before the dialect's where the dialects agree on it.
+    pub r#type: Option<String>,
+    /// A stable word for programs.
+    pub code: String,
+    /// What is wrong, where, and what to do.
+    pub message: String,
+    /// The request field that it is about.
+    pub param: Option<String>,
+    /// When to ask again.
+    pub retry_after: Option<Duration>,
+    /// What was tried, a line an attempt, at most eight.
+    pub attempts: Vec<String>,
+}
+
+/// Why a client gets an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// 400: the request.
+    Request,
+    /// 401: the key.
+    Key,
+    /// 403: not for this key.
+    Forbidden,
+    /// 404: no such model, turn or route.
+    NotFound,
+    /// 409: the conversation has an open turn.
+    Busy,
+    /// 413: the body is over the limit.
+    TooLarge,
+    /// 429: a limit; `code` names it.
+    Limited,
+    /// 500: Segue's own fault.
+    Internal,
+    /// 502: every target failed.
+    Upstream,
+    /// 503: draining, full, or all circuits open.
+    Unavailable,
+    /// 504: every target was too slow.
+    Timeout,
+}
+
+// === impl Reason ===
+
+impl Reason {
+    /// The HTTP status.
+    pub fn status(self) -> u16 {
+        match self {
+            Self::Request => 400,
+            Self::Key => 401,
+            Self::Forbidden => 403,
+            Self::NotFound => 404,
+            Self::Busy => 409,
+            Self::TooLarge => 413,
+            Self::Limited => 429,
+            Self::Internal => 500,
+            Self::Upstream => 502,
+            Self::Unavailable => 503,
+            Self::Timeout => 504,
+        }
+    }
+}
+
+// === impl Refusal ===
+
+impl Refusal {
+    /// A refusal with a code and a message.
+    pub fn new(reason: Reason, code: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            reason,
+            r#type: None,
+            code: code.into(),
+            message: message.into(),
+            param: None,
+            retry_after: None,
+            attempts: Vec::new(),
+        }
+    }
+
+    /// The same about one field of the request.
+    #[must_use]
+    pub fn about(mut self, param: impl Into<String>) -> Self {
+        self.param = Some(param.into());
+        self
+    }
+}
+
+// === helpers ===
+
+/// The dialect by its id; `None` for one that is not built yet.
+pub fn of(id: DialectId) -> Option<&'static dyn Dialect> {
+    match id {
+        DialectId::Chat => Some(&chat::Chat),
+        DialectId::Anthropic => Some(&anthropic::Anthropic),
+        DialectId::Responses | DialectId::Gemini | DialectId::Bedrock => None,
+    }
+}
+
+/// The finish that a client is told, which must agree with what it was given: calls and `stop` are `tool_calls`,
+/// `tool_calls` without a call is `stop`; a limit or a filter stays what it is.
+pub fn reconcile(reason: Finish, calls: usize) -> Finish {
+    match reason {
+        Finish::Stop | Finish::Other(_) if calls > 0 => Finish::ToolCalls,
+        Finish::ToolCalls if calls == 0 => Finish::Stop,
+        other => other,
+    }
+}

@@ -1,0 +1,250 @@
+//! What a provider says while it answers, in one vocabulary for every dialect.
+//!
+//! A decoder turns one upstream event into a [`Step`]; the relay decides what of it the client hears; an encoder
+//! writes it in the client's dialect. Events carry what a chat turn consists of and nothing about any wire format;
+//! what has no common form travels as [`Event::Extra`] and survives only within its own dialect.
+
+use crate::chat::DialectId;
+use crate::failure::Failure;
+use bytes::Bytes;
+use serde_json::{Map, Value};
+use smallvec::SmallVec;
+
+/// One thing that an upstream said.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// The upstream lives, but the model said nothing: a preamble, a ping, a comment, an empty delta.
+    Alive,
+    /// Who speaks: sent before the first progress and again whenever the upstream changes it in mid-stream.
+    Identity(Box<Identity>),
+    /// A thinking phase whose text is not shown began (`true`) or ended (`false`). While it is open the model
+    /// works in silence and the `thinking` clock replaces the others.
+    Thinking(bool),
+    /// Visible text. Never empty.
+    Text {
+        /// Which of the `n` answers.
+        choice: u32,
+        /// The piece.
+        text: String,
+    },
+    /// Reasoning text that is shown. Never empty.
+    Reasoning {
+        /// Which of the `n` answers.
+        choice: u32,
+        /// The piece.
+        text: String,
+    },
+    /// The signature that closes a reasoning block, or a whole opaque one; only its issuer can read it.
+    Signature {
+        /// Which of the `n` answers.
+        choice: u32,
+        /// Opaque text.
+        data: String,
+        /// The block holds no readable reasoning, only `data` (Anthropic `redacted_thinking`).
+        redacted: bool,
+    },
+    /// A piece of the model's refusal. Never empty.
+    Refusal {
+        /// Which of the `n` answers.
+        choice: u32,
+        /// The piece.
+        text: String,
+    },
+    /// A tool call begins. `call` counts from 0 within the attempt and choice, without gaps.
+    ToolOpen {
+        /// Which of the `n` answers.
+        choice: u32,
+        /// Ordinal of the call.
+        call: u32,
+        /// The provider's id of the call; empty where it gave none.
+        id: String,
+        /// The function's name.
+        name: String,
+    },
+    /// A fragment of a call's JSON arguments. Never empty.
+    ToolArgs {
+        /// Which of the `n` answers.
+        choice: u32,
+        /// Ordinal of the call.
+        call: u32,
+        /// The fragment.
+        args: String,
+    },
+    /// A call's arguments are complete.
+    ToolClose {
+        /// Which of the `n` answers.
+        choice: u32,
+        /// Ordinal of the call.
+        call: u32,
+    },
+    /// Tokens so far. Within an attempt the last one holds.
+    Usage(Box<Usage>),
+    /// A choice is finished.
+    Finish {
+        /// Which of the `n` answers.
+        choice: u32,
+        /// Why.
+        reason: Finish,
+        /// The stop sequence that was met, where the provider names it.
+        stop_sequence: Option<String>,
+    },
+    /// Fields without a common form (log-probabilities, annotations, vendor extensions). An encoder of the same
+    /// dialect writes them back; any other drops them.
+    Extra(Box<Extra>),
+}
+
+/// The ids that an upstream gave to its answer. Empty or zero where it gave none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// Response id.
+    pub id: String,
+    /// The model's own name for itself.
+    pub model: String,
+    /// Unix seconds; 0 where the upstream gave none.
+    pub created: u64,
+}
+
+/// Tokens, as one provider counted them. `None`: it did not say.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Usage {
+    /// All tokens of the prompt, cached ones included.
+    pub prompt: Option<u64>,
+    /// All generated tokens, reasoning included.
+    pub completion: Option<u64>,
+    /// The part of `completion` that was reasoning.
+    pub reasoning: Option<u64>,
+    /// The part of `prompt` that was read from a cache.
+    pub cache_read: Option<u64>,
+    /// The part of `prompt` that was written to a cache.
+    pub cache_write: Option<u64>,
+    /// The object as the provider wrote it, for clients of the same dialect.
+    pub native: Option<(DialectId, Map<String, Value>)>,
+}
+
+/// Why a choice ended. `Other` keeps an unknown word; to a client it reads as `stop`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Finish {
+    /// The model was done, or met a stop sequence.
+    Stop,
+    /// The limit of tokens was met.
+    Length,
+    /// The model called tools.
+    ToolCalls,
+    /// The provider withheld the rest.
+    ContentFilter,
+    /// The provider paused a long turn that the client may resume (Anthropic `pause_turn`).
+    Pause,
+    /// A word that this version does not know.
+    Other(String),
+}
+
+/// Where the fields of an [`Extra`] stood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In the delta of a choice.
+    Delta(u32),
+    /// Beside the delta of a choice.
+    Choice(u32),
+    /// At the top of the event.
+    Top,
+    /// A whole event or content block of its own.
+    Whole,
+}
+
+/// Fields of one dialect that no other knows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Extra {
+    /// Whose fields they are.
+    pub dialect: DialectId,
+    /// Where they stood.
+    pub place: Place,
+    /// The fields, as they came.
+    pub fields: Map<String, Value>,
+    /// Content that only its issuer can go on from (server tools, citations, generated images).
+    pub bound: bool,
+}
+
+/// What one upstream event amounts to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Step {
+    /// In the order in which they are to be told.
+    pub events: SmallVec<[Event; 2]>,
+    /// The event's data as it came, on one line, where it says nothing but `events` and could be passed on as it
+    /// is. The relay clears it when it changes an event; the encoder writes it only when it is legal there.
+    pub raw: Option<(DialectId, Bytes)>,
+}
+
+/// What happened to an attempt.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Signal {
+    /// It waits for the connection's quota; nothing was sent yet.
+    Queued,
+    /// The request is on its way.
+    Sent,
+    /// A response was accepted.
+    Opened,
+    /// An event came, or bytes that are part of one ([`Event::Alive`]).
+    Step(Step),
+    /// The answer is whole; nothing follows.
+    Ended,
+    /// The attempt is over, and the answer is not whole; nothing follows.
+    Failed(Box<Failure>),
+}
+
+// === impl Event ===
+
+impl Event {
+    /// Whether the model has said something: text, reasoning, a refusal, a tool call or a finish. Role chunks,
+    /// headers, comments, pings and usage are no progress; the clocks for silence and every race go by this.
+    pub fn is_progress(&self) -> bool {
+        match self {
+            Self::Text { .. }
+            | Self::Reasoning { .. }
+            | Self::Refusal { .. }
+            | Self::ToolOpen { .. }
+            | Self::ToolArgs { .. }
+            | Self::Finish { .. } => true,
+            Self::Extra(extra) => extra.bound,
+            Self::Alive
+            | Self::Identity(_)
+            | Self::Thinking(_)
+            | Self::Signature { .. }
+            | Self::ToolClose { .. }
+            | Self::Usage(_) => false,
+        }
+    }
+}
+
+// === impl Step ===
+
+impl Step {
+    /// A step of one event.
+    pub fn of(event: Event) -> Self {
+        Self { events: smallvec::smallvec![event], raw: None }
+    }
+
+    /// Whether any event of it is progress.
+    pub fn is_progress(&self) -> bool {
+        self.events.iter().any(Event::is_progress)
+    }
+}
+
+// === impl Usage ===
+
+impl Usage {
+    /// Takes what `later` says and keeps the rest: providers report usage piecemeal, and within an attempt the last
+    /// word on each count holds.
+    pub fn update(&mut self, later: Self) {
+        let Self { prompt, completion, reasoning, cache_read, cache_write, native } = later;
+        self.prompt = prompt.or(self.prompt);
+        self.completion = completion.or(self.completion);
+        self.reasoning = reasoning.or(self.reasoning);
+        self.cache_read = cache_read.or(self.cache_read);
+        self.cache_write = cache_write.or(self.cache_write);
+        match (&mut self.native, native) {
+            (Some((dialect, old)), Some((new_dialect, new))) if *dialect == new_dialect => old.extend(new),
+            (slot, Some(new)) => *slot = Some(new),
+            (_, None) => {}
+        }
+    }
+}

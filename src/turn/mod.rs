@@ -1,0 +1,3 @@
+//! What the client has been told.
+pub mod resume;
+pub mod seam;
