@@ -143,7 +143,7 @@ pub enum Part {
         /// The call's id.
         id: String,
         /// Texts and images.
-        parts: Vec<Part>,
+        parts: Vec<Self>,
         /// The call failed.
         failed: bool,
     },

@@ -1,0 +1,107 @@
+//! Tool calls across attempts: held until they are whole, or matched against what was told of them already.
+
+use crate::event::Event;
+use crate::turn::Call;
+
+/// Calls that were told in part and must be made again, word for word, by whoever goes on. Only what is new of them
+/// passes.
+#[derive(Debug, Default)]
+pub(super) struct Replay {
+    told: Vec<Call>,
+    made: Vec<String>,
+}
+
+/// A call differs from what was told of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Differs;
+
+// === impl Replay ===
+
+impl Replay {
+    /// A replay of the calls in `told`.
+    pub(super) fn of(told: &[Call]) -> Self {
+        Self { told: told.to_vec(), made: vec![String::new(); told.len()] }
+    }
+
+    /// What of `event` is new; `None` if the client knows it.
+    pub(super) fn sift(&mut self, event: Event) -> Result<Option<Event>, Differs> {
+        match event {
+            Event::ToolOpen { call, ref name, .. } => match self.told.get(call as usize) {
+                Some(told) if told.name != *name => Err(Differs),
+                Some(_) => Ok(None),
+                None => Ok(Some(event)),
+            },
+            Event::ToolArgs { choice, call, args } => {
+                let Some(told) = self.told.get(call as usize) else {
+                    return Ok(Some(Event::ToolArgs { choice, call, args }));
+                };
+                let made = &mut self.made[call as usize];
+                let before = made.len();
+                made.push_str(&args);
+                let known = told.args.len();
+                let agrees = if made.len() <= known {
+                    told.args.as_bytes().starts_with(made.as_bytes())
+                } else {
+                    made.starts_with(&told.args) && !told.closed
+                };
+                if !agrees {
+                    return Err(Differs);
+                }
+                let rest = made.get(before.max(known)..).filter(|rest| !rest.is_empty());
+                Ok(rest.map(|rest| Event::ToolArgs { choice, call, args: rest.to_owned() }))
+            }
+            Event::ToolClose { call, .. } => match self.told.get(call as usize) {
+                Some(told) if self.made[call as usize].len() < told.args.len() => Err(Differs),
+                Some(told) if told.closed => Ok(None),
+                _ => Ok(Some(event)),
+            },
+            other => Ok(Some(other)),
+        }
+    }
+
+    /// The finish: every call that was told must have been made.
+    pub(super) fn finish(&self) -> Result<(), Differs> {
+        let whole = self.told.iter().zip(&self.made).all(|(told, made)| made.len() >= told.args.len());
+        if whole { Ok(()) } else { Err(Differs) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn replay(args: &str) -> Replay {
+        Replay::of(&[Call { id: "c1".into(), name: "f".into(), args: args.into(), closed: false }])
+    }
+
+    fn open(name: &str) -> Event {
+        Event::ToolOpen { choice: 0, call: 0, id: "c9".into(), name: name.into() }
+    }
+
+    fn args(args: &str) -> Event {
+        Event::ToolArgs { choice: 0, call: 0, args: args.into() }
+    }
+
+    #[test]
+    fn only_the_remainder_of_the_same_call_passes() {
+        let mut replay = replay("{\"q\":\"par");
+        assert_eq!(replay.sift(open("f")), Ok(None));
+        assert_eq!(replay.sift(args("{\"q\"")), Ok(None));
+        assert_eq!(replay.sift(args(":\"paris")), Ok(Some(args("is"))));
+        assert_eq!(replay.sift(args("\"}")), Ok(Some(args("\"}"))));
+        assert_eq!(replay.finish(), Ok(()));
+    }
+
+    #[test]
+    fn another_function_or_other_arguments_differ() {
+        assert_eq!(replay("{").sift(open("g")), Err(Differs));
+        assert_eq!(replay("{\"q\":\"par").sift(args("{\"q\":\"rome")), Err(Differs));
+        assert_eq!(replay("{\"q\"").finish(), Err(Differs));
+    }
+
+    #[test]
+    fn a_multi_byte_character_cut_in_two_is_put_together() {
+        let mut replay = replay("{\"q\":\"né");
+        assert_eq!(replay.sift(args("{\"q\":\"nérac")), Ok(Some(args("rac"))));
+    }
+}

@@ -1,0 +1,365 @@
+//! The account of a turn: every attempt, why it was opened, what it said and cost, and how it ended.
+//!
+//! With the fleet's journal of circuits it is the only account there is: metrics, ledger, admin interface and
+//! benchmarks read it, and nothing else counts.
+
+use super::{AttemptId, Outcome, Policy};
+use crate::event::{Event, Step, Usage};
+use crate::failure::{Disposition, Failure, Kind};
+use crate::routing::Target;
+use crate::turn::Turn;
+use crate::turn::resume::{Carry, Origin};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The account of one turn.
+#[derive(Clone, Debug)]
+pub struct Journal {
+    /// When it began.
+    pub started: Instant,
+    /// Its attempts, in the order in which they were opened.
+    pub attempts: Vec<Attempt>,
+    /// How often another attempt took the lead after something was told.
+    pub splices: u32,
+    /// When the client was first told something.
+    pub first_told: Option<Instant>,
+    /// When it was last told something.
+    pub last_told: Option<Instant>,
+    /// The longest time between two things told.
+    pub longest_silence: Duration,
+    /// How it ended; `None` while it runs.
+    pub outcome: Option<Outcome>,
+    /// When it ended.
+    pub ended: Option<Instant>,
+}
+
+/// The account of one attempt.
+#[derive(Clone, Debug)]
+pub struct Attempt {
+    /// Which.
+    pub id: AttemptId,
+    /// Who was asked.
+    pub target: Arc<Target>,
+    /// Why.
+    pub cause: Cause,
+    /// When it was opened.
+    pub opened: Instant,
+    /// When its request was sent; `None` if it never was.
+    pub sent: Option<Instant>,
+    /// When the model first said something.
+    pub first_progress: Option<Instant>,
+    /// When it ended.
+    pub ended: Option<Instant>,
+    /// How it ended.
+    pub end: Option<End>,
+    /// What went wrong.
+    pub failure: Option<Failure>,
+    /// The failure was put right at the same target and is nobody's fault.
+    pub forgiven: bool,
+    /// What the provider said of its tokens.
+    pub usage: Usage,
+    /// An estimate of the tokens that were carried over to it besides the prompt.
+    pub carried: u64,
+    /// What it generated and we received.
+    pub generated: Tokens,
+    /// What of it was told to the client.
+    pub told: Tokens,
+    /// How its seam was decided.
+    pub seam: Option<&'static str>,
+    /// It was joined without proof that it fits.
+    pub guessed: bool,
+}
+
+/// Why an attempt was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cause {
+    /// It is the first.
+    First,
+    /// The one before it failed, and nothing was told.
+    Fallback,
+    /// The same target again.
+    Retry,
+    /// The one before it was slow to begin.
+    Hedge,
+    /// The leader failed in mid-turn.
+    Continuation,
+    /// The leader fell silent in mid-turn.
+    Suspect,
+    /// The leader became slow in mid-turn.
+    Pace,
+}
+
+/// How an attempt ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It finished the turn.
+    Ok,
+    /// It failed.
+    Failed(Kind),
+    /// It was closed because the turn ended without it.
+    Cancelled,
+    /// Another attempt won.
+    Superseded,
+}
+
+/// A count of characters from which tokens are estimated: ASCII characters / 4, all others 1 each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tokens {
+    ascii: u64,
+    wide: u64,
+}
+
+// === impl Journal ===
+
+impl Journal {
+    pub(super) fn new(started: Instant) -> Self {
+        Self {
+            started,
+            attempts: Vec::with_capacity(2),
+            splices: 0,
+            first_told: None,
+            last_told: None,
+            longest_silence: Duration::ZERO,
+            outcome: None,
+            ended: None,
+        }
+    }
+
+    pub(super) fn open(&mut self, id: AttemptId, target: &Arc<Target>, cause: Cause, carry: &Carry, now: Instant) {
+        let carried = match &carry.origin {
+            Origin::Fresh => 0,
+            Origin::Continue(on) => on.tokens,
+        };
+        self.attempts.push(Attempt {
+            id,
+            target: Arc::clone(target),
+            cause,
+            opened: now,
+            sent: None,
+            first_progress: None,
+            ended: None,
+            end: None,
+            failure: None,
+            forgiven: false,
+            usage: Usage::default(),
+            carried,
+            generated: Tokens::default(),
+            told: Tokens::default(),
+            seam: None,
+            guessed: false,
+        });
+    }
+
+    fn attempt(&mut self, id: AttemptId) -> Option<&mut Attempt> {
+        self.attempts.get_mut(id.0 as usize)
+    }
+
+    pub(super) fn sent(&mut self, id: AttemptId, now: Instant) {
+        if let Some(attempt) = self.attempt(id) {
+            attempt.sent.get_or_insert(now);
+        }
+    }
+
+    pub(super) fn step(&mut self, id: AttemptId, step: &Step, progress: bool, now: Instant) {
+        let Some(attempt) = self.attempt(id) else { return };
+        if progress {
+            attempt.first_progress.get_or_insert(now);
+        }
+        for event in &step.events {
+            attempt.generated.count(event);
+            if let Event::Usage(usage) = event {
+                attempt.usage.update((**usage).clone());
+            }
+        }
+    }
+
+    pub(super) fn told(&mut self, id: AttemptId, step: &Step, now: Instant) {
+        if let Some(attempt) = self.attempt(id) {
+            for event in &step.events {
+                attempt.told.count(event);
+            }
+        }
+        if !step.is_progress() {
+            return;
+        }
+        self.first_told.get_or_insert(now);
+        if let Some(last) = self.last_told.replace(now) {
+            self.longest_silence = self.longest_silence.max(now.saturating_duration_since(last));
+        }
+    }
+
+    pub(super) fn guessed(&mut self, id: AttemptId) {
+        if let Some(attempt) = self.attempt(id) {
+            attempt.guessed = true;
+        }
+    }
+
+    pub(super) fn spliced(&mut self) {
+        self.splices += 1;
+    }
+
+    pub(super) fn failed(&mut self, id: AttemptId, failure: &Failure) {
+        if let Some(attempt) = self.attempt(id) {
+            attempt.failure = Some(failure.clone());
+        }
+    }
+
+    pub(super) fn forgive(&mut self, id: AttemptId) {
+        if let Some(attempt) = self.attempt(id) {
+            attempt.forgiven = true;
+        }
+    }
+
+    pub(super) fn ended(&mut self, id: AttemptId, end: End, now: Instant) {
+        if let Some(attempt) = self.attempt(id) {
+            attempt.ended = Some(now);
+            attempt.end = Some(end);
+        }
+    }
+
+    pub(super) fn seam(&mut self, id: AttemptId, seam: Option<&'static str>) {
+        if let Some(attempt) = self.attempt(id) {
+            attempt.seam = seam;
+        }
+    }
+
+    pub(super) fn close(&mut self, outcome: &Outcome, now: Instant) {
+        self.outcome = Some(outcome.clone());
+        self.ended = Some(now);
+    }
+
+    // --- what was learned ---
+
+    /// The first failure of a provider; without one, the first reason why none could be asked.
+    pub fn first_cause(&self) -> Option<&Failure> {
+        let failures = || self.attempts.iter().filter(|a| !a.forgiven).filter_map(|a| a.failure.as_ref());
+        let real = |f: &&Failure| !matches!(f.kind, Kind::Unavailable | Kind::SeamRejected | Kind::Cancelled);
+        failures().find(real).or_else(|| failures().next())
+    }
+
+    /// The failure that says that the request itself is at fault, if one does.
+    pub fn about_the_request(&self) -> Option<&Failure> {
+        let fresh = |a: &&Attempt| !a.forgiven && a.carried == 0;
+        let tells = |f: &&Failure| matches!(f.kind.disposition(), Disposition::Tell | Disposition::Larger);
+        self.attempts.iter().filter(fresh).filter_map(|a| a.failure.as_ref()).rfind(tells)
+    }
+
+    pub(super) fn is_about_the_request(&self) -> bool {
+        self.about_the_request().is_some_and(|f| f.kind.disposition() == Disposition::Tell)
+    }
+
+    /// Who signed what was told last.
+    pub(super) fn issuer(&self) -> Option<&str> {
+        self.attempts.iter().rev().find(|a| a.told != Tokens::default()).map(|a| &*a.target.issuer)
+    }
+
+    /// The usage of the turn as one: the prompt as the first leg counted it, and the tokens of what was told. With one
+    /// leg it is the provider's own.
+    pub(super) fn usage(&self, policy: &Policy, turn: &Turn) -> Usage {
+        let legs: Vec<&Attempt> =
+            self.attempts.iter().filter(|a| a.told != Tokens::default() || a.end == Some(End::Ok)).collect();
+        if let [only] = legs.as_slice()
+            && only.usage.prompt.is_some()
+            && only.usage.completion.is_some()
+        {
+            return only.usage.clone();
+        }
+        let first = legs.first().and_then(|a| a.usage.prompt);
+        let last = || legs.iter().rev().find_map(|a| a.usage.prompt.map(|p| p.saturating_sub(a.carried).max(1)));
+        let completion = legs.iter().map(|a| a.delivered_tokens()).sum::<u64>();
+        Usage {
+            prompt: Some(first.or_else(last).unwrap_or(policy.prompt_estimate)),
+            completion: Some(completion.max(u64::from(turn.chars() > 0))),
+            ..Usage::default()
+        }
+    }
+}
+
+// === impl Attempt ===
+
+impl Attempt {
+    /// Tokens of what the client was told of it: what the provider counted, in proportion to what was delivered; where
+    /// it never said, an estimate.
+    fn delivered_tokens(&self) -> u64 {
+        let (told, generated) = (self.told.estimate(), self.generated.estimate());
+        match self.usage.completion {
+            Some(counted) if generated > 0 && told >= generated => counted,
+            Some(counted) if generated > 0 => (counted * told).div_ceil(generated),
+            _ => told,
+        }
+    }
+
+    /// What the attempt cost: prompt and completion tokens, and whether that is an estimate because the provider never
+    /// said. An attempt that was never sent costs nothing.
+    pub fn cost(&self, prompt_estimate: u64) -> (u64, u64, bool) {
+        if self.sent.is_none() {
+            return (0, 0, false);
+        }
+        let refused = self.failure.as_ref().is_some_and(|f| f.stage != crate::failure::Stage::Streaming);
+        let nothing = self.first_progress.is_none() && self.usage == Usage::default() && refused;
+        if nothing {
+            return (0, 0, true);
+        }
+        let prompt = self.usage.prompt.unwrap_or(prompt_estimate + self.carried);
+        let completion = self.usage.completion.unwrap_or_else(|| self.generated.estimate());
+        (prompt, completion, self.usage.prompt.is_none() || self.usage.completion.is_none())
+    }
+}
+
+// === impl Tokens ===
+
+impl Tokens {
+    fn count(&mut self, event: &Event) {
+        let text = match event {
+            Event::Text { text, .. } | Event::Reasoning { text, .. } | Event::Refusal { text, .. } => text,
+            Event::ToolArgs { args, .. } => args,
+            Event::ToolOpen { name, .. } => name,
+            _ => return,
+        };
+        let ascii = text.bytes().filter(u8::is_ascii).count();
+        let all = if ascii == text.len() { ascii } else { text.chars().count() };
+        self.ascii += ascii as u64;
+        self.wide += (all - ascii) as u64;
+    }
+
+    /// About how many tokens.
+    pub fn estimate(self) -> u64 {
+        self.ascii.div_ceil(4) + self.wide
+    }
+}
+
+// === impl Cause ===
+
+impl Cause {
+    /// Its name in the admin interface and metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::First => "first",
+            Self::Fallback => "fallback",
+            Self::Retry => "retry",
+            Self::Hedge => "hedge",
+            Self::Continuation => "continuation",
+            Self::Suspect => "suspect",
+            Self::Pace => "pace",
+        }
+    }
+
+    /// Whether it was opened on suspicion, and so is paid from the level's budget.
+    pub fn is_challenge(self) -> bool {
+        matches!(self, Self::Hedge | Self::Suspect | Self::Pace)
+    }
+}
+
+// === impl End ===
+
+impl End {
+    /// Its name in the admin interface and metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Failed(_) => "failed",
+            Self::Cancelled => "cancelled",
+            Self::Superseded => "superseded",
+        }
+    }
+}

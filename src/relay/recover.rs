@@ -1,0 +1,330 @@
+//! What happens after an attempt has failed: who is asked next, when, and with what.
+
+use super::calls::Replay;
+use super::clocks::Clocks;
+use super::journal::{Cause, End};
+use super::race::NO_BUDGET;
+use super::sieve::Sieve;
+use super::{Action, AttemptId, Ending, Open, Phase, Relay, Runner};
+use crate::failure::{Disposition, Failure, Kind, Remedy, RetryAt, Verdict};
+use crate::routing::plan::State;
+use crate::routing::{Delivery, History, RateLimited};
+use crate::turn::resume::{Anchor, Carry, Continue, How, Origin};
+use crate::turn::seam::Seam;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+impl Relay {
+    /// An attempt has failed, by its own word or by a clock.
+    pub(super) fn on_failed(&mut self, id: AttemptId, failure: &Failure, now: Instant) {
+        if matches!(self.phase, Phase::Finishing { .. }) && self.leader == Some(id) {
+            // Every choice has finished: whatever comes after that changes nothing.
+            return self.complete(now);
+        }
+        let Some(seat) = self.runners.iter().find(|r| r.id == id).map(|r| r.seat) else { return };
+        let led = self.leader == Some(id);
+        self.journal.failed(id, failure);
+        let counts = failure.kind.verdict() != Verdict::Abandon && !self.plan.seat(seat).counted;
+        self.plan.seat_mut(seat).counted |= counts;
+        self.end(id, End::Failed(failure.kind), counts, now);
+        if failure.kind == Kind::Unavailable {
+            self.plan.give_back(seat);
+        }
+        if failure.said.code == NO_BUDGET {
+            // Nobody failed: the suspicion cannot be acted on.
+            self.plan.seat_mut(seat).state = State::Fresh;
+            self.race.deny();
+            return self.leader.map_or((), |leader| self.unstash(leader, now));
+        }
+        self.plan.seat_mut(seat).state = State::Failed;
+        if self.apply_remedy(seat, failure) {
+            self.journal.forgive(id);
+            let cause = if self.turn.is_silent() { Cause::Retry } else { Cause::Continuation };
+            return self.open(seat, cause, now);
+        }
+        match (self.leader, self.runners.first().map(|r| r.id)) {
+            (Some(leader), _) if !led => self.challenger_failed(leader, now),
+            (_, Some(other)) => self.on_rival_failed(other, failure, now),
+            _ => self.recover(seat, failure, now),
+        }
+    }
+
+    /// One of two attempts has failed before either led, or a challenged leader has: the other one goes on.
+    fn on_rival_failed(&mut self, other: AttemptId, failure: &Failure, now: Instant) {
+        let Some(runner) = self.runners.iter_mut().find(|r| r.id == other) else { return };
+        if let Some(parked) = runner.parked.take() {
+            self.crown(other, now);
+            return self.deliver(other, parked, now);
+        }
+        let may_open = self.turn.is_silent() && failure.kind.disposition() != Disposition::Tell;
+        if let Some(seat) = self.next_seat().filter(|_| may_open) {
+            self.open(seat, Cause::Fallback, now);
+        }
+    }
+
+    /// Nobody is open any more.
+    fn recover(&mut self, seat: usize, failure: &Failure, now: Instant) {
+        let silent = self.turn.is_silent();
+        if self.journal.is_about_the_request() {
+            return self.fault(Ending::Told, now);
+        }
+        match failure.kind.disposition() {
+            // A continuation has a form of its own that a target may refuse; that is not the client's doing.
+            Disposition::Tell if !silent && failure.kind == Kind::BadRequest => self.go_on(seat, failure, now),
+            Disposition::Tell => self.fault(Ending::Told, now),
+            Disposition::Again if silent => {
+                let pause = Duration::from_secs_f64(0.25 * (0.5 + self.race.jitter()));
+                if self.plan.has_retry() && pause < self.plan.seat(seat).patience(now) {
+                    self.plan.take_retry();
+                    self.wait(seat, pause, now);
+                } else {
+                    self.go_on(seat, failure, now);
+                }
+            }
+            Disposition::WaitOrSwitch if silent => self.wait_or_switch(seat, failure, now),
+            Disposition::Larger => {
+                let window = self.plan.seat(seat).candidate.target.context_window;
+                let larger = |w: Option<u64>| w.is_none() || window.is_none() || w > window;
+                match self.plan.next_where(|t| larger(t.context_window)) {
+                    Some(next) => self.open(next, self.cause(), now),
+                    None => self.fault(Ending::Told, now),
+                }
+            }
+            Disposition::Next | Disposition::Again | Disposition::WaitOrSwitch | Disposition::Nothing => {
+                if self.policy.level.same_first && self.may_rescue(seat, failure) {
+                    return self.rescue(seat, now);
+                }
+                self.go_on(seat, failure, now);
+            }
+        }
+    }
+
+    fn wait_or_switch(&mut self, seat: usize, failure: &Failure, now: Instant) {
+        let patience = self.plan.seat(seat).patience(now);
+        let told = failure.retry_at.map(|at| at.after(SystemTime::UNIX_EPOCH)).filter(|_| is_relative(failure));
+        let fits = |wait: &Duration| *wait <= self.policy.retry_after_cap && self.plan.has_retry();
+        let somebody = self.next_seat().is_some();
+        let tries = self.plan.seat(seat).tries;
+        let wait = match (self.policy.level.rate_limited, told) {
+            (RateLimited::Switch, _) if somebody => None,
+            (RateLimited::Auto, None) if somebody => None,
+            (RateLimited::Wait, Some(wait)) => Some(wait).filter(fits),
+            (_, Some(wait)) => Some(wait).filter(fits).filter(|wait| *wait <= patience),
+            (_, None) => Some(self.backoff(tries)).filter(fits).filter(|wait| *wait <= patience),
+        };
+        match wait {
+            Some(wait) => {
+                self.plan.take_retry();
+                self.wait(seat, wait, now);
+            }
+            None => self.go_on(seat, failure, now),
+        }
+    }
+
+    /// `min(cap, base·2^a + U(0, base))` before try `a + 1`.
+    fn backoff(&self, tries: u32) -> Duration {
+        let policy = &self.policy.level.backoff;
+        let growth = policy.base.saturating_mul(1 << tries.saturating_sub(1).min(20));
+        // The jitter must differ between turns, not within one: the seed is the turn's.
+        let share = (self.policy.seed >> 11) as f64 / (1_u64 << 53) as f64;
+        (growth + policy.base.mul_f64(share)).min(policy.cap)
+    }
+
+    fn wait(&mut self, seat: usize, wait: Duration, now: Instant) {
+        self.phase = Phase::Waiting { seat, until: now + wait };
+    }
+
+    /// The next target; or, where nobody is left, the same one once more for the rest.
+    fn go_on(&mut self, seat: usize, failure: &Failure, now: Instant) {
+        if !self.is_continuable() {
+            return self.fault(Ending::NotContinuable, now);
+        }
+        if let Some(next) = self.next_seat() {
+            self.open(next, self.cause(), now);
+        } else if self.may_rescue(seat, failure) {
+            self.rescue(seat, now);
+        } else {
+            self.fault(Ending::Exhausted, now);
+        }
+    }
+
+    fn cause(&self) -> Cause {
+        if self.turn.is_silent() { Cause::Fallback } else { Cause::Continuation }
+    }
+
+    fn may_rescue(&self, seat: usize, failure: &Failure) -> bool {
+        let broke = failure.kind.is_transport() && failure.kind != Kind::FirstTokenTimeout;
+        let stalled_early = failure.kind == Kind::Stalled && self.turn.is_silent();
+        broke && !stalled_early && self.plan.has_retry() && !self.plan.seat(seat).rescued
+    }
+
+    fn rescue(&mut self, seat: usize, now: Instant) {
+        self.plan.take_retry();
+        self.plan.seat_mut(seat).rescued = true;
+        if self.turn.is_silent() {
+            let pause = Duration::from_secs_f64(0.25 * (0.5 + self.race.jitter()));
+            self.wait(seat, pause, now);
+        } else {
+            self.open(seat, Cause::Continuation, now);
+        }
+    }
+
+    /// Does what the target's refusal suggests, once each.
+    fn apply_remedy(&mut self, seat: usize, failure: &Failure) -> bool {
+        if !self.plan.may_open() {
+            return false;
+        }
+        let continuing = !self.turn.is_blank();
+        let seat = self.plan.seat_mut(seat);
+        match &failure.remedy {
+            Some(Remedy::Instruct) if continuing && seat.how() == How::Prefill => {
+                seat.instruct = true;
+                true
+            }
+            Some(Remedy::StripReasoning) if !seat.strip_reasoning => {
+                seat.strip_reasoning = true;
+                true
+            }
+            Some(Remedy::Drop(field)) if seat.drops.len() < DROPS && !seat.drops.contains(field) => {
+                seat.drops.push(field.clone());
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether what was told can be gone on from.
+    pub(super) fn is_continuable(&self) -> bool {
+        if self.turn.is_blank() {
+            return true;
+        }
+        let choice = &self.turn.choices()[0];
+        self.policy.continuable && choice.refusal.is_empty() && choice.calls.iter().all(|call| !call.closed)
+    }
+
+    /// Who can go on from what was told.
+    pub(super) fn next_seat(&self) -> Option<usize> {
+        if self.turn.is_bound() {
+            let issuer = self.journal.issuer();
+            return self.plan.next_where(|t| issuer.is_some_and(|issuer| *t.issuer == *issuer));
+        }
+        if self.policy.structured.is_some() && !self.turn.is_blank() {
+            return self.plan.next_where(|t| t.deterministic);
+        }
+        self.plan.next()
+    }
+
+    // --- opening ---
+
+    pub(super) fn open(&mut self, seat: usize, cause: Cause, now: Instant) {
+        if self.nothing_is_left() {
+            return self.finish_at_limit(now);
+        }
+        let id = AttemptId(self.next_id);
+        self.next_id += 1;
+        let (carry, sieve) = self.carry(seat);
+        self.plan.open(seat);
+        let target = Arc::clone(&self.plan.seat(seat).candidate.target);
+        self.journal.open(id, &target, cause, &carry, now);
+        self.runners.push(Runner { id, seat, clocks: Clocks::default(), sieve, parked: None, ended: false });
+        let patience = self.plan.seat(seat).patience(now);
+        let may_rest = self.policy.level.rate_limited != RateLimited::Switch || self.next_seat().is_none();
+        let rest_patience = if may_rest && (self.plan.has_retry() || cause == Cause::Retry) {
+            patience.min(self.policy.retry_after_cap)
+        } else {
+            Duration::ZERO
+        };
+        self.actions.push_back(Action::Open(Box::new(Open {
+            id,
+            seat,
+            target,
+            carry,
+            cause,
+            patience,
+            rest_patience,
+            delivered: !self.turn.is_silent(),
+            others: self.next_seat().is_some(),
+        })));
+    }
+
+    /// The client's limit is used up, so a further leg has nothing to say.
+    fn nothing_is_left(&self) -> bool {
+        !self.turn.is_blank() && self.policy.max_tokens.is_some_and(|max| self.turn.tokens() >= max)
+    }
+
+    fn carry(&self, index: usize) -> (Carry, Sieve) {
+        let seat = self.plan.seat(index);
+        let level = &self.policy.level;
+        let mut sieve = Sieve::fresh(level.tool_calls, self.policy.max_turn).muted(!self.turn.is_silent());
+        let text = self.turn.text();
+        let calls = &self.turn.choices()[0].calls;
+        if !calls.is_empty() {
+            sieve = sieve.replaying(Replay::of(calls));
+        }
+        let blank = text.trim_start().is_empty();
+        let origin = match &self.policy.structured {
+            // An object cannot be joined: it is told again from the start and what is known of it is passed over.
+            Some(_) if !text.is_empty() => {
+                sieve = sieve.forwarding(text.to_owned());
+                Origin::Fresh
+            }
+            _ if blank => {
+                if !text.is_empty() {
+                    sieve = sieve.with_seam(Seam::trimmed(text));
+                }
+                Origin::Fresh
+            }
+            _ => {
+                let delivered: Arc<str> = text.into();
+                let anchor = Anchor::of(&delivered);
+                let how = seat.how();
+                sieve = sieve.with_seam(match how {
+                    How::Instruct => Seam::anchored(Arc::clone(&delivered), &anchor, level.seam_window),
+                    How::Prefill if seat.candidate.echoes => Seam::echo(Arc::clone(&delivered)),
+                    How::Prefill => Seam::trimmed(&text[text.trim_end().len()..]),
+                });
+                Origin::Continue(Continue { delivered, anchor, how, tokens: self.turn.tokens() })
+            }
+        };
+        if let (Some(check), Delivery::Hold, true) = (&self.policy.structured, level.structured, text.is_empty()) {
+            sieve = sieve.checking(check.clone());
+        }
+        let carry = Carry {
+            origin,
+            strip_reasoning: seat.strip_reasoning,
+            drops: seat.drops.clone(),
+            last_message_only: level.history == History::LastUserMessage && index > 0,
+        };
+        (carry, sieve)
+    }
+
+    // --- the deadline ---
+
+    pub(super) fn on_deadline(&mut self, now: Instant) {
+        let stalled: Vec<(AttemptId, Kind)> =
+            self.runners.iter().filter_map(|r| Some((r.id, self.is_half_stalled(r, now)?))).collect();
+        if matches!(self.phase, Phase::Finishing { .. }) {
+            return self.complete(now);
+        }
+        for (id, kind) in stalled {
+            let failure = Failure::new(kind, crate::failure::Stage::Streaming)
+                .saying("the answer was silent when the turn's time was over");
+            let Some(seat) = self.runners.iter().find(|r| r.id == id).map(|r| r.seat) else { continue };
+            let counts = !self.plan.seat(seat).counted;
+            self.plan.seat_mut(seat).counted = true;
+            self.journal.failed(id, &failure);
+            self.end(id, End::Failed(kind), counts, now);
+        }
+        self.fault(Ending::Deadline, now);
+    }
+}
+
+// === helpers ===
+
+/// Times of day mean nothing here; the edge turns them into waits.
+fn is_relative(failure: &Failure) -> bool {
+    matches!(failure.retry_at, Some(RetryAt::In(_)))
+}
+
+/// The most fields that a target may refuse in one turn, one after another.
+const DROPS: usize = 4;

@@ -1,0 +1,333 @@
+//! What of one attempt's events is news to the client.
+//!
+//! Between an attempt and the client stands, in this order: the seam (text that a continuation repeats), muted
+//! reasoning, held tool calls, held structured output. Whatever is changed here loses its `raw` form.
+
+use super::Check;
+use super::calls::{Differs, Replay};
+use crate::event::{Event, Finish, Step};
+use crate::failure::{Failure, Kind, Stage};
+use crate::routing::Delivery;
+use crate::turn::seam::{Join, Rejected, Seam};
+use smallvec::SmallVec;
+
+/// The filter of one attempt.
+#[derive(Debug)]
+pub(super) struct Sieve {
+    seam: Option<Seam>,
+    /// The client has heard reasoning, or text after which none may come.
+    muted: bool,
+    calls: Calls,
+    replay: Option<Replay>,
+    /// Tool calls that are not told yet.
+    held: Vec<Event>,
+    held_bytes: usize,
+    object: Object,
+    /// Identity and extras that wait until the attempt leads.
+    preamble: SmallVec<[Event; 2]>,
+    guessed: bool,
+    limit: usize,
+}
+
+/// When tool calls are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Calls {
+    /// Not decided before the first one.
+    Ask(Delivery),
+    Hold,
+    Stream,
+}
+
+/// What becomes of structured output.
+#[derive(Debug)]
+enum Object {
+    /// It is text like any other.
+    Plain,
+    /// Held and checked, if somebody could do better; not decided before the first piece.
+    Ask(Check),
+    Held(Check, String),
+    /// It was told in part and is told again from the start, word for word.
+    Forward {
+        told: String,
+        at: usize,
+    },
+}
+
+// === impl Sieve ===
+
+impl Sieve {
+    /// For an attempt that answers from the start, of at most `limit` held bytes.
+    pub(super) fn fresh(calls: Delivery, limit: usize) -> Self {
+        Self {
+            seam: None,
+            muted: false,
+            calls: Calls::Ask(calls),
+            replay: None,
+            held: Vec::new(),
+            held_bytes: 0,
+            object: Object::Plain,
+            preamble: SmallVec::new(),
+            guessed: false,
+            limit,
+        }
+    }
+
+    pub(super) fn with_seam(mut self, seam: Seam) -> Self {
+        self.seam = Some(seam);
+        self
+    }
+
+    pub(super) fn muted(mut self, muted: bool) -> Self {
+        self.muted = muted;
+        self
+    }
+
+    pub(super) fn replaying(mut self, replay: Replay) -> Self {
+        self.replay = Some(replay);
+        self.calls = Calls::Stream;
+        self
+    }
+
+    pub(super) fn checking(mut self, check: Check) -> Self {
+        self.object = Object::Ask(check);
+        self
+    }
+
+    pub(super) fn forwarding(mut self, told: String) -> Self {
+        self.object = Object::Forward { told, at: 0 };
+        self
+    }
+
+    /// What of `step` the client does not know. `hold`: somebody else could make the answer again, so what cannot be
+    /// spliced is held.
+    pub(super) fn sift(&mut self, step: Step, hold: bool) -> Result<Step, Box<Failure>> {
+        if self.is_open() && step.events.iter().all(|e| self.passes(e)) {
+            return Ok(step);
+        }
+        let mut told = Step::default();
+        for event in step.events {
+            self.event(event, hold, &mut told)?;
+        }
+        Ok(told)
+    }
+
+    /// Whether nothing is held, awaited or matched.
+    fn is_open(&self) -> bool {
+        self.seam.is_none() && self.held.is_empty() && matches!(self.object, Object::Plain)
+    }
+
+    fn passes(&self, event: &Event) -> bool {
+        match event {
+            Event::Text { .. } | Event::Refusal { .. } | Event::Identity(_) | Event::Extra(_) => true,
+            Event::Reasoning { .. } | Event::Signature { .. } | Event::Thinking(_) => !self.muted,
+            Event::ToolArgs { .. } => self.calls == Calls::Stream && self.replay.is_none(),
+            Event::Alive
+            | Event::ToolOpen { .. }
+            | Event::ToolClose { .. }
+            | Event::Usage(_)
+            | Event::Finish { .. } => false,
+        }
+    }
+
+    fn event(&mut self, event: Event, hold: bool, told: &mut Step) -> Result<(), Box<Failure>> {
+        match event {
+            Event::Alive | Event::Usage(_) => {}
+            Event::Identity(_) | Event::Extra(_) => told.events.push(event),
+            Event::Reasoning { .. } | Event::Signature { .. } | Event::Thinking(_) => {
+                if !self.muted {
+                    told.events.push(event);
+                }
+            }
+            Event::Text { choice, text } => {
+                if let Some(text) = self.join(text)? {
+                    self.release(choice, told);
+                    self.text(choice, text, hold, told)?;
+                }
+            }
+            Event::Refusal { choice, .. } => {
+                self.close_seam(choice, hold, told)?;
+                self.release(choice, told);
+                told.events.push(event);
+            }
+            Event::ToolOpen { choice, .. } => {
+                self.close_seam(choice, hold, told)?;
+                if let Calls::Ask(delivery) = self.calls {
+                    self.calls = if hold && delivery == Delivery::Hold { Calls::Hold } else { Calls::Stream };
+                }
+                self.call(event, told)?;
+            }
+            Event::ToolArgs { .. } | Event::ToolClose { .. } => self.call(event, told)?,
+            Event::Finish { choice, ref reason, .. } => {
+                self.close_seam(choice, hold, told)?;
+                self.finish_object(choice, reason, told)?;
+                if let Some(replay) = &self.replay {
+                    replay.finish().map_err(differs)?;
+                }
+                self.release(choice, told);
+                told.events.push(event);
+            }
+        }
+        Ok(())
+    }
+
+    // --- text ---
+
+    fn join(&mut self, text: String) -> Result<Option<String>, Box<Failure>> {
+        let Some(seam) = &mut self.seam else { return Ok(Some(text)) };
+        let join = seam.push(&text).map_err(rejected)?;
+        Ok(self.joined(join))
+    }
+
+    fn joined(&mut self, join: Join) -> Option<String> {
+        match join {
+            Join::Held => None,
+            Join::Text(text) => Some(text),
+            Join::Guess(text) => {
+                self.guessed = true;
+                Some(text)
+            }
+        }
+        .filter(|text| !text.is_empty())
+    }
+
+    fn close_seam(&mut self, choice: u32, hold: bool, told: &mut Step) -> Result<(), Box<Failure>> {
+        let Some(seam) = &mut self.seam else { return Ok(()) };
+        let join = seam.close().map_err(rejected)?;
+        match self.joined(join) {
+            Some(text) => self.text(choice, text, hold, told),
+            None => Ok(()),
+        }
+    }
+
+    fn text(&mut self, choice: u32, text: String, hold: bool, told: &mut Step) -> Result<(), Box<Failure>> {
+        self.object = match std::mem::replace(&mut self.object, Object::Plain) {
+            Object::Ask(check) if hold => Object::Held(check, text),
+            Object::Held(check, mut object) => {
+                self.bound(object.len() + text.len())?;
+                object.push_str(&text);
+                Object::Held(check, object)
+            }
+            Object::Forward { told: known, at } => {
+                let (rest, at) = forward(&known, at, &text)?;
+                if !rest.is_empty() {
+                    told.events.push(Event::Text { choice, text: rest.to_owned() });
+                }
+                Object::Forward { told: known, at }
+            }
+            Object::Plain | Object::Ask(_) => {
+                told.events.push(Event::Text { choice, text });
+                Object::Plain
+            }
+        };
+        Ok(())
+    }
+
+    fn finish_object(&mut self, choice: u32, reason: &Finish, told: &mut Step) -> Result<(), Box<Failure>> {
+        match std::mem::replace(&mut self.object, Object::Plain) {
+            Object::Held(check, text) => {
+                // What a limit or a filter cut short is told as it is: its finish says so.
+                let cut = matches!(reason, Finish::Length | Finish::ContentFilter);
+                if !cut && !(check.0)(&text) {
+                    let failure = Failure::new(Kind::Malformed, Stage::Streaming);
+                    return Err(Box::new(failure.saying("the structured answer does not meet its schema")));
+                }
+                told.events.push(Event::Text { choice, text });
+            }
+            Object::Forward { told: known, at } if at < known.len() => return Err(differs(Differs)),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    // --- tool calls ---
+
+    fn call(&mut self, event: Event, told: &mut Step) -> Result<(), Box<Failure>> {
+        let event = match &mut self.replay {
+            Some(replay) => replay.sift(event).map_err(differs)?,
+            None => Some(event),
+        };
+        let Some(event) = event else { return Ok(()) };
+        if self.calls == Calls::Hold {
+            self.held_bytes += if let Event::ToolArgs { args, .. } = &event { args.len() } else { 64 };
+            self.bound(self.held_bytes)?;
+            self.held.push(event);
+        } else {
+            told.events.push(event);
+        }
+        Ok(())
+    }
+
+    /// Tells the held calls of `choice`.
+    fn release(&mut self, choice: u32, told: &mut Step) {
+        if self.held.is_empty() {
+            return;
+        }
+        let of_choice = |event: &mut Event| match event {
+            Event::ToolOpen { choice: c, .. }
+            | Event::ToolArgs { choice: c, .. }
+            | Event::ToolClose { choice: c, .. } => *c == choice,
+            _ => true,
+        };
+        told.events.extend(self.held.extract_if(.., of_choice));
+    }
+
+    fn bound(&self, bytes: usize) -> Result<(), Box<Failure>> {
+        if bytes <= self.limit {
+            return Ok(());
+        }
+        let failure = Failure::new(Kind::Framing, Stage::Streaming);
+        Err(Box::new(failure.saying(format!("more than limits.max_turn ({} bytes) was held back", self.limit))))
+    }
+
+    // --- before it leads ---
+
+    /// Keeps what a contender says of itself until it leads.
+    pub(super) fn keep(&mut self, told: Step) {
+        let room = PREAMBLE.saturating_sub(self.preamble.len());
+        let kept = told.events.into_iter().filter(|e| matches!(e, Event::Identity(_) | Event::Extra(_)));
+        self.preamble.extend(kept.take(room));
+    }
+
+    /// What it said of itself before it led.
+    pub(super) fn take_preamble(&mut self) -> Step {
+        Step { events: std::mem::take(&mut self.preamble), raw: None }
+    }
+
+    /// Whether the last text was joined on a guess; asking clears it.
+    pub(super) fn guessed(&mut self) -> bool {
+        std::mem::take(&mut self.guessed)
+    }
+
+    /// How its seam was decided; `None` for an attempt without one.
+    pub(super) fn decided(&self) -> Option<&'static str> {
+        self.seam.as_ref().map(Seam::decided)
+    }
+}
+
+// === helpers ===
+
+fn forward<'a>(known: &str, at: usize, text: &'a str) -> Result<(&'a str, usize), Box<Failure>> {
+    let expected = &known.as_bytes()[at..];
+    let shared = expected.len().min(text.len());
+    if expected[..shared] != text.as_bytes()[..shared] {
+        return Err(differs(Differs));
+    }
+    Ok((text.get(shared..).unwrap_or_default(), at + shared))
+}
+
+fn rejected(why: Rejected) -> Box<Failure> {
+    let failure = Failure::new(Kind::SeamRejected, Stage::Joining);
+    Box::new(failure.saying(match why {
+        Rejected::Diverged => "the continuation began again and told something else",
+        Rejected::Preamble => "the continuation talks about itself instead of going on",
+        Rejected::Refused => "the target refuses to continue",
+    }))
+}
+
+fn differs(_: Differs) -> Box<Failure> {
+    let failure = Failure::new(Kind::SeamRejected, Stage::Joining);
+    Box::new(failure.saying("the new answer differs from what was told of a tool call or an object"))
+}
+
+/// The most events that a contender's preamble is kept of; more than any provider sends before its first word.
+const PREAMBLE: usize = 32;
