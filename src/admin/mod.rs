@@ -1,1 +1,117 @@
-//! admin
+//! The operator's side: health, circuits, turns. It has a listener of its own, so that what is said here is never
+//! reachable where clients are.
+
+use crate::gateway::Gateway;
+use axum::extract::{Path, Query, Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use serde::Deserialize;
+use serde_json::json;
+use std::sync::Arc;
+
+/// The state of the admin routes.
+#[derive(Clone, Debug)]
+struct Admin {
+    gateway: Gateway,
+    token: Option<Arc<str>>,
+}
+
+/// Query of `/api/turns`.
+#[derive(Debug, Deserialize)]
+struct Turns {
+    #[serde(default = "default_limit")]
+    limit: usize,
+}
+
+/// Query of `/api/circuits/{connection}/{state}`.
+#[derive(Debug, Deserialize)]
+struct Circuit {
+    model: Option<String>,
+}
+
+/// The admin routes. All but `/healthz` and `/readyz` need `token`, if there is one.
+pub fn routes(gateway: Gateway, token: Option<Arc<str>>) -> Router {
+    let admin = Admin { gateway, token };
+    let api = Router::new()
+        .route("/api/circuits", get(circuits))
+        .route("/api/circuits/{connection}/{state}", post(force))
+        .route("/api/turns", get(turns))
+        .route("/api/config", get(config))
+        .route_layer(middleware::from_fn_with_state(admin.clone(), guard));
+    Router::new()
+        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/readyz", get(ready))
+        .merge(api)
+        .fallback(|| async { problem(StatusCode::NOT_FOUND, "see /healthz, /readyz, /api/circuits, /api/turns, /api/config") })
+        .with_state(admin)
+}
+
+async fn guard(State(admin): State<Admin>, request: Request, next: Next) -> Response {
+    match &admin.token {
+        Some(token) if !bears(request.headers(), token) => {
+            problem(StatusCode::UNAUTHORIZED, "send the admin token as `authorization: Bearer TOKEN`")
+        }
+        _ => next.run(request).await,
+    }
+}
+
+async fn ready(State(admin): State<Admin>) -> Response {
+    if admin.gateway.is_draining() {
+        return (StatusCode::SERVICE_UNAVAILABLE, "draining\n").into_response();
+    }
+    "ready\n".into_response()
+}
+
+async fn circuits(State(admin): State<Admin>) -> Response {
+    Json(admin.gateway.fleet().circuits(tokio::time::Instant::now().into_std())).into_response()
+}
+
+async fn force(
+    State(admin): State<Admin>,
+    Path((connection, state)): Path<(String, String)>,
+    Query(query): Query<Circuit>,
+) -> Response {
+    use crate::fleet::Force;
+    let force = match &*state {
+        "open" => Force::Open,
+        "close" => Force::Close,
+        "auto" => Force::Auto,
+        _ => return problem(StatusCode::NOT_FOUND, "a circuit is set to `open`, `close` or `auto`"),
+    };
+    match admin.gateway.fleet().force(&connection, query.model.as_deref(), force) {
+        0 => problem(StatusCode::NOT_FOUND, "no such circuit; GET /api/circuits names those that were used"),
+        changed => Json(json!({"changed": changed})).into_response(),
+    }
+}
+
+async fn turns(State(admin): State<Admin>, Query(query): Query<Turns>) -> Response {
+    Json(admin.gateway.recent(query.limit.min(MOST_TURNS))).into_response()
+}
+
+async fn config(State(admin): State<Admin>) -> Response {
+    Json(crate::config::redact::json(admin.gateway.config())).into_response()
+}
+
+// === helpers ===
+
+fn bears(headers: &HeaderMap, token: &str) -> bool {
+    let given = headers.get(header::AUTHORIZATION).and_then(|v| v.to_str().ok()).and_then(|v| v.strip_prefix("Bearer "));
+    // The lengths may differ in time; the contents may not.
+    given.is_some_and(|given| {
+        given.len() == token.len() && given.bytes().zip(token.bytes()).fold(0, |all, (a, b)| all | (a ^ b)) == 0
+    })
+}
+
+fn problem(status: StatusCode, message: &str) -> Response {
+    (status, Json(json!({"error": {"message": message}}))).into_response()
+}
+
+fn default_limit() -> usize {
+    20
+}
+
+/// The most turns that one call tells of.
+const MOST_TURNS: usize = 1000;

@@ -31,6 +31,7 @@ use crate::turn::Turn;
 use crate::turn::resume::Carry;
 use clocks::Clocks;
 use journal::{Cause, End, Journal};
+pub(crate) use race::NO_BUDGET;
 use race::Race;
 use sieve::Sieve;
 use smallvec::SmallVec;

@@ -1,0 +1,389 @@
+//! The one loop that waits: it feeds the relay what happens, does what the relay says, and hands the client's bytes
+//! out.
+//!
+//! A [`Drive`] runs inside the response body: no task, no channel, one timer that is moved lazily. The order of a
+//! round is fixed: do what is to be done, drain every signal that is ready, only then ask what time it is. So an
+//! answer that is already here is never taken for silence. While nobody asks for the next frame the client is not
+//! taking bytes, and the relay's silence clocks stand still. To drop a `Drive` is to hang up: its attempts are
+//! dropped and settled.
+
+use super::record::TurnRecord;
+use super::refusal;
+use super::{Inner, LiveTurn};
+use crate::chat::Request;
+use crate::dialect::{self, Encode, End, Refusal};
+use crate::event::Signal;
+use crate::failure::{Failure, Kind, RetryAt, Stage, Verdict};
+use crate::fleet;
+use crate::relay::journal::End as AttemptEnd;
+use crate::relay::{Action, AttemptId, Open, Outcome, Relay, Why};
+use crate::routing::plan::Candidate;
+use crate::upstream::Call;
+use bytes::{Bytes, BytesMut};
+use futures::Stream;
+use smallvec::SmallVec;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant, SystemTime};
+use tokio::time::Sleep;
+use tokio_util::sync::WaitForCancellationFutureOwned;
+
+/// One turn under way. It yields the bytes of the client's stream, or the one body of a whole answer.
+pub struct Drive {
+    gateway: Arc<Inner>,
+    live: LiveTurn,
+    request: Arc<Request>,
+    candidates: Vec<Candidate>,
+    relay: Relay,
+    attempts: SmallVec<[(AttemptId, Pin<Box<fleet::Attempt>>); 2]>,
+    encoder: Box<dyn Encode>,
+    out: BytesMut,
+    sleep: Pin<Box<Sleep>>,
+    hangup: Pin<Box<WaitForCancellationFutureOwned>>,
+    keep_alive: Duration,
+    /// When the client last got bytes; `None` before the headers.
+    written: Option<Instant>,
+    waiting_for_client: bool,
+    dropped: Vec<String>,
+    refusal: Option<Refusal>,
+    over: bool,
+    announce: bool,
+    last_resort: bool,
+}
+
+/// What a turn has come to when its headers must be decided.
+#[derive(Debug)]
+pub enum Start {
+    /// It goes on: the status is 200.
+    Going,
+    /// It has failed before anything was told.
+    Refused(Box<Refusal>),
+}
+
+/// What a drive is made of.
+pub(super) struct Parts {
+    pub(super) gateway: Arc<Inner>,
+    pub(super) live: LiveTurn,
+    pub(super) request: Arc<Request>,
+    pub(super) candidates: Vec<Candidate>,
+    pub(super) relay: Relay,
+    pub(super) encoder: Box<dyn Encode>,
+    pub(super) keep_alive: Duration,
+    pub(super) announce: bool,
+    pub(super) last_resort: bool,
+}
+
+// === impl Drive ===
+
+impl Drive {
+    pub(super) fn new(parts: Parts) -> Self {
+        let Parts { gateway, live, request, candidates, relay, encoder, keep_alive, announce, last_resort } = parts;
+        Self {
+            hangup: Box::pin(live.hangup.clone().cancelled_owned()),
+            sleep: Box::pin(tokio::time::sleep(Duration::from_secs(3600))),
+            gateway,
+            live,
+            request,
+            candidates,
+            relay,
+            attempts: SmallVec::new(),
+            encoder,
+            out: BytesMut::new(),
+            keep_alive,
+            written: None,
+            waiting_for_client: false,
+            dropped: Vec::new(),
+            refusal: None,
+            over: false,
+            announce,
+            last_resort,
+        }
+    }
+
+    /// Waits until the status can be decided: the first delta of a stream, the end of a whole answer, a failure, or
+    /// `headers_after` (for a stream; `None`: never early).
+    pub async fn start(&mut self, headers_after: Option<Duration>) -> Start {
+        let stream = self.request.stream;
+        let early = headers_after.filter(|_| stream).map(|after| now() + after);
+        let decided = std::future::poll_fn(|cx| {
+            let ready = self.poll_bytes(cx, early);
+            match ready {
+                Poll::Ready(()) => Poll::Ready(()),
+                Poll::Pending => Poll::Pending,
+            }
+        });
+        decided.await;
+        if let Some(refusal) = self.refusal.take() {
+            return Start::Refused(Box::new(refusal));
+        }
+        let now = now();
+        if self.out.is_empty() && !self.over {
+            self.encoder.keep_alive(&mut self.out);
+        }
+        self.written = Some(now);
+        Start::Going
+    }
+
+    /// The next bytes of the body; `None` at its end.
+    pub fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if std::mem::take(&mut self.waiting_for_client) {
+            self.relay.handle_unblocked(now());
+        }
+        if self.poll_bytes(cx, None).is_pending() {
+            return Poll::Pending;
+        }
+        if self.out.is_empty() {
+            return Poll::Ready(None);
+        }
+        let now = now();
+        self.written = Some(now);
+        self.waiting_for_client = true;
+        self.relay.handle_blocked(now);
+        Poll::Ready(Some(self.out.split().freeze()))
+    }
+
+    /// `connection/model` of the attempt that leads, or led last.
+    pub fn served_by(&self) -> Option<String> {
+        let attempts = &self.relay.journal().attempts;
+        let leader = attempts.iter().rev().find(|a| a.first_progress.is_some() && a.failure.is_none());
+        leader.map(|a| format!("{}/{}", a.target.connection, a.target.model))
+    }
+
+    /// The fields that were asked for and left out so far, each once.
+    pub fn dropped(&self) -> &[String] {
+        &self.dropped
+    }
+
+    /// The turn's id.
+    pub fn id(&self) -> &str {
+        &self.live.id
+    }
+
+    /// The level that serves it.
+    pub fn level(&self) -> &str {
+        &self.live.level
+    }
+
+    /// How many attempts were opened, and how often the lead changed after something was told.
+    pub fn counts(&self) -> (usize, u32) {
+        let journal = self.relay.journal();
+        (journal.attempts.len(), journal.splices)
+    }
+
+    /// Runs the turn until there are bytes for the client, it is over, or `early` has come.
+    fn poll_bytes(&mut self, cx: &mut Context<'_>, early: Option<Instant>) -> Poll<()> {
+        loop {
+            let at = now();
+            self.act(at);
+            if self.over || self.out.len() >= FULL {
+                return Poll::Ready(());
+            }
+            if self.drain(cx, at) {
+                continue;
+            }
+            if self.hangup.as_mut().poll(cx).is_ready() && !self.over {
+                self.relay.handle_hangup(self.live.why(), at);
+                continue;
+            }
+            if !self.out.is_empty() || early.is_some_and(|early| at >= early) {
+                return Poll::Ready(());
+            }
+            let Some(due) = self.relay.poll_timeout() else { continue };
+            if at >= due {
+                self.relay.handle_timeout(at);
+                continue;
+            }
+            let beat = self.written.filter(|_| self.request.stream).map(|written| written + self.keep_alive);
+            if beat.is_some_and(|beat| at >= beat) {
+                self.encoder.keep_alive(&mut self.out);
+                self.written = Some(at);
+                continue;
+            }
+            let wake = [beat, early].into_iter().flatten().fold(due, Instant::min);
+            if self.poll_sleep(cx, wake).is_pending() {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Moves the timer only when it would be too late; one that is early just asks again.
+    fn poll_sleep(&mut self, cx: &mut Context<'_>, wake: Instant) -> Poll<()> {
+        let wake = tokio::time::Instant::from_std(wake);
+        let deadline = self.sleep.deadline();
+        if self.sleep.is_elapsed() || wake < deadline {
+            self.sleep.as_mut().reset(wake);
+        }
+        self.sleep.as_mut().poll(cx)
+    }
+
+    /// Hands every signal that is ready to the relay; gives whether there was one.
+    fn drain(&mut self, cx: &mut Context<'_>, at: Instant) -> bool {
+        let mut heard = false;
+        let mut index = 0;
+        while index < self.attempts.len() && self.out.len() < FULL {
+            let (id, attempt) = &mut self.attempts[index];
+            let id = *id;
+            let signal = match attempt.as_mut().poll_next(cx) {
+                Poll::Pending => {
+                    index += 1;
+                    continue;
+                }
+                Poll::Ready(Some(signal)) => relative(signal),
+                // A stream says how it ended before it ends; one that does not was cut by a fault of ours.
+                Poll::Ready(None) => Signal::Failed(Box::new(Failure::new(Kind::Truncated, Stage::Streaming).ours())),
+            };
+            heard = true;
+            self.note_prefill(id, &signal);
+            self.relay.handle_signal(id, signal, at);
+            self.act(at);
+            index = 0;
+        }
+        heard
+    }
+
+    fn act(&mut self, at: Instant) {
+        while let Some(action) = self.relay.poll_action() {
+            match action {
+                Action::Open(open) => self.open(&open, at),
+                Action::Drop { id, end, counts } => self.drop_attempt(id, end, counts),
+                Action::Spliced { id } => self.announce_splice(id),
+                Action::Emit(step) => self.encoder.step(&step, &mut self.out),
+                Action::Close(outcome) => self.close(outcome),
+            }
+        }
+    }
+
+    fn open(&mut self, open: &Open, at: Instant) {
+        match self.ask(open) {
+            Ok(ask) => self.attempts.push((open.id, Box::pin(self.gateway.fleet.open(ask)))),
+            Err(failure) => self.relay.handle_signal(open.id, Signal::Failed(failure), at),
+        }
+    }
+
+    fn ask(&mut self, open: &Open) -> Result<fleet::Ask, Box<Failure>> {
+        if open.cause.is_challenge() && !self.gateway.may_challenge(&self.live.level, open.cause) {
+            return Err(Box::new(refusal::no_budget()));
+        }
+        let target = &open.target;
+        let Some(dialect) = dialect::of(target.dialect) else {
+            let failure = Failure::new(Kind::Unavailable, Stage::Connecting).ours();
+            return Err(Box::new(failure.saying(format!("the dialect {} is not built in", target.dialect.name()))));
+        };
+        let wire = dialect.encode(&self.request, target, &open.carry).map_err(Box::new)?;
+        if self.request.extensions.strict && !wire.dropped.is_empty() {
+            let failure = Failure::new(Kind::Unavailable, Stage::Connecting).ours();
+            return Err(Box::new(failure.saying(format!("x-segue-strict: it lacks {}", wire.dropped.join(", ")))));
+        }
+        for field in &wire.dropped {
+            if !self.dropped.contains(field) {
+                self.dropped.push(field.clone());
+            }
+        }
+        let timeouts = &self.candidates[open.seat].timeouts;
+        Ok(fleet::Ask {
+            target: Arc::clone(target),
+            call: Call {
+                dialect,
+                wire,
+                expect: dialect::Expect { choices: self.request.choices },
+                connect: timeouts.connect,
+                error_body: timeouts.error_body,
+                max_event: self.gateway.config.limits.max_event,
+                credential: self.live.credential(&target.connection),
+            },
+            delivered: open.delivered,
+            others: open.others,
+            last_resort: self.last_resort,
+            patience: open.patience,
+            rest_patience: open.rest_patience,
+            estimate: self.live.estimate,
+        })
+    }
+
+    fn drop_attempt(&mut self, id: AttemptId, end: AttemptEnd, counts: bool) {
+        let Some(index) = self.attempts.iter().position(|(a, _)| *a == id) else { return };
+        let (_, attempt) = self.attempts.remove(index);
+        let verdict = match end {
+            AttemptEnd::Ok => Verdict::Serve,
+            AttemptEnd::Failed(kind) if counts => kind.verdict(),
+            AttemptEnd::Failed(_) | AttemptEnd::Cancelled | AttemptEnd::Superseded => Verdict::Abandon,
+        };
+        attempt.settle(verdict);
+    }
+
+    /// A target that refuses a prefill is not asked so again while the process lives.
+    fn note_prefill(&self, id: AttemptId, signal: &Signal) {
+        let Signal::Failed(failure) = signal else { return };
+        if failure.remedy != Some(crate::failure::Remedy::Instruct) {
+            return;
+        }
+        if let Some(attempt) = self.relay.journal().attempts.get(id.0 as usize) {
+            self.gateway.fleet.deny_prefill(&attempt.target);
+        }
+    }
+
+    fn announce_splice(&mut self, id: AttemptId) {
+        if let Some(attempt) = self.relay.journal().attempts.get(id.0 as usize).filter(|_| self.announce) {
+            let text = format!("segue: {} goes on with this turn", attempt.target.connection);
+            self.encoder.comment(&text, &mut self.out);
+        }
+    }
+
+    fn close(&mut self, outcome: Outcome) {
+        self.over = true;
+        match outcome {
+            Outcome::Complete(usage) => self.encoder.close(End::Complete(&usage), &mut self.out),
+            Outcome::Failed(fault) => {
+                let refusal = refusal::of(&fault, self.relay.journal());
+                let told = self.written.is_some() || (self.request.stream && !self.out.is_empty());
+                if told {
+                    self.encoder.close(End::Failed(&refusal), &mut self.out);
+                } else {
+                    self.refusal = Some(refusal);
+                }
+            }
+            Outcome::Interrupted(_) => {}
+        }
+        let record = TurnRecord::of(&self.live, &self.relay);
+        self.gateway.record(&self.live, record);
+    }
+}
+
+impl Drop for Drive {
+    fn drop(&mut self) {
+        if !self.over {
+            let at = now();
+            self.relay.handle_hangup(Why::ClientGone, at);
+            self.act(at);
+        }
+    }
+}
+
+impl std::fmt::Debug for Drive {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Drive").field("turn", &self.live.id).field("relay", &self.relay).finish_non_exhaustive()
+    }
+}
+
+// === helpers ===
+
+/// Tokio's clock, so that tests without sockets can pause it.
+pub(crate) fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
+}
+
+/// The relay has no wall clock: a time of day becomes a wait.
+fn relative(signal: Signal) -> Signal {
+    match signal {
+        Signal::Failed(mut failure) => {
+            failure.retry_at = failure.retry_at.map(|at| RetryAt::In(at.after(SystemTime::now())));
+            Signal::Failed(failure)
+        }
+        other => other,
+    }
+}
+
+/// So many bytes are enough for one write; upstreams are not read until they are gone.
+const FULL: usize = 64 * 1024;

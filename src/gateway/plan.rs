@@ -1,0 +1,171 @@
+//! From a request and a level to the candidates and rules of one turn.
+
+use super::caller::{Caller, Route};
+use super::{Inner, structured};
+use crate::chat::{Effort, Minted, Request};
+use crate::config::connection::{Breaker, Connection};
+use crate::config::quota::Quota;
+use crate::dialect::{self, Reason, Refusal};
+use crate::fleet::{self, Availability};
+use crate::health::breaker;
+use crate::relay::Policy;
+use crate::routing::plan::Candidate;
+use crate::routing::{After, Continuation, Entry, Hedge, Level};
+use crate::turn::resume::How;
+use crate::upstream::http;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// A turn, ready to begin.
+pub(super) struct Prepared {
+    pub(super) candidates: Vec<Candidate>,
+    pub(super) policy: Policy,
+    /// Every circuit of the chain is open: one attempt at a time is let through.
+    pub(super) last_resort: bool,
+}
+
+pub(super) fn prepare(
+    inner: &Inner,
+    route: &Route,
+    request: &Request,
+    caller: &Caller,
+) -> Result<Prepared, Refusal> {
+    let level = &route.level;
+    let now = super::drive::now();
+    let entries = entries(level, request, caller)?;
+    let races = !(request.extensions.hedge_off
+        || request.extensions.failover_off
+        || request.choices > 1
+        || request.stored
+        || !request.server_tools.is_empty());
+    let hedge = level.hedge.filter(|_| races);
+    let candidates: Vec<Candidate> = entries.into_iter().map(|e| candidate(inner, e, hedge, request)).collect();
+    let last_resort = candidates.iter().all(|c| {
+        let credential = caller.tenant.as_ref().and_then(|t| t.credential(&c.target.connection));
+        matches!(inner.fleet.availability(&c.target, credential.as_deref(), now), Availability::Open { .. })
+    });
+    let asked = request.extensions.deadline_ms.map(Duration::from_millis);
+    let policy = Policy {
+        level: Arc::clone(level),
+        choices: request.choices,
+        max_tokens: request.max_tokens,
+        prompt_estimate: request.estimated_prompt(),
+        continuable: request.choices == 1 && !request.audio,
+        structured: structured::check(&request.format),
+        races,
+        max_turn: inner.config.limits.max_turn,
+        retry_after_cap: inner.config.limits.retry_after_cap,
+        deadline: asked.map_or(level.timeouts.turn, |asked| asked.min(level.timeouts.turn)),
+        seed: rand::random(),
+    };
+    Ok(Prepared { candidates, policy, last_resort })
+}
+
+/// The places of the chain that may serve this request, in the order in which they are to be asked.
+fn entries<'a>(level: &'a Level, request: &Request, caller: &Caller) -> Result<Vec<&'a Entry>, Refusal> {
+    let allowed = |e: &&Entry| {
+        caller.tenant.as_ref().is_none_or(|t| t.admits(&e.target.domains))
+            && level.min_quality.is_none_or(|min| e.target.quality <= min)
+    };
+    let mut entries: Vec<&Entry> = level.chain.iter().filter(allowed).collect();
+    if entries.is_empty() {
+        let message = format!("no target of the level `{}` may serve this key", level.name);
+        return Err(Refusal::new(Reason::Forbidden, "no_target_allowed", message).about("model"));
+    }
+    let order = &request.extensions.order;
+    if let Some(unknown) = order.iter().find(|name| !entries.iter().any(|e| *e.target.connection == ***name)) {
+        let message = format!("x-segue-order: `{unknown}` is no connection of this level's chain");
+        return Err(Refusal::new(Reason::Request, "unknown_connection", message).about("x-segue-order"));
+    }
+    if !order.is_empty() {
+        let place = |e: &&Entry| order.iter().position(|name| **name == *e.target.connection).unwrap_or(usize::MAX);
+        entries.sort_by_key(place);
+    }
+    let prompt = request.estimated_prompt();
+    let fits = |e: &&Entry| e.target.context_window.is_none_or(|window| prompt + LEAST_ANSWER <= window);
+    let fitting: Vec<&Entry> = entries.iter().copied().filter(|e| fits(&e)).collect();
+    if fitting.is_empty() {
+        let message = format!("the prompt (about {prompt} tokens) fits no target of the level `{}`; shorten it", level.name);
+        return Err(Refusal::new(Reason::Request, "context_length_exceeded", message).about("messages"));
+    }
+    let count = if request.extensions.failover_off { 1 } else { fitting.len() };
+    Ok(fitting.into_iter().take(count).collect())
+}
+
+fn candidate(inner: &Inner, entry: &Entry, hedge: Option<Hedge>, request: &Request) -> Candidate {
+    let target = &entry.target;
+    let dialect = dialect::of(target.dialect);
+    let how = match target.continuation {
+        _ if inner.fleet.prefill_denied(target) => How::Instruct,
+        Continuation::Prefill => How::Prefill,
+        Continuation::Instruct => How::Instruct,
+        // Native resumption is not built for these dialects, and `restart` never continues.
+        Continuation::Auto | Continuation::Native | Continuation::Restart => {
+            dialect.map_or(How::Instruct, |d| d.how(&target.model))
+        }
+    };
+    let thinks = request.effort.is_some_and(|e| e > Effort::Minimal);
+    Candidate {
+        how,
+        echoes: dialect.is_some_and(|d| d.echoes(&target.model)),
+        reasons: target.reasons || thinks,
+        hedge_after: hedge.and_then(|h| hedge_after(inner, entry, h)),
+        normal_gap: inner.fleet.gap_percentile(target, NORMAL_GAP).unwrap_or_default(),
+        target: Arc::clone(target),
+        timeouts: entry.timeouts,
+    }
+}
+
+fn hedge_after(inner: &Inner, entry: &Entry, hedge: Hedge) -> Option<Duration> {
+    match hedge.after {
+        After::Time(after) => Some(after),
+        After::Percentile(p) => Some(inner.fleet.first_token_percentile(&entry.target, p)?.clamp(hedge.min, hedge.max)),
+    }
+}
+
+/// Ids and time for an answer whose provider gives none.
+pub(super) fn minted(now: SystemTime) -> Minted {
+    let unix = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+    Minted { id: rand::random(), unix }
+}
+
+pub(super) fn settings(connection: &Connection) -> http::Settings {
+    use crate::config::connection::Http2;
+    http::Settings {
+        name: Arc::clone(&connection.name),
+        base_url: connection.base_url.clone(),
+        api_key: connection.api_key.as_ref().map(|k| k.expose().into()),
+        headers: connection.headers.iter().map(|(n, v)| (n.clone(), v.expose().to_owned())).collect(),
+        query: connection.query.iter().map(|(n, v)| (n.clone(), v.expose().to_owned())).collect(),
+        version: connection.version.clone(),
+        http2: match connection.http2 {
+            Http2::Auto => http::Http2::Auto,
+            Http2::PriorKnowledge => http::Http2::PriorKnowledge,
+            Http2::Off => http::Http2::Off,
+        },
+        ..http::Settings::default()
+    }
+}
+
+pub(super) fn breaker(policy: &Breaker) -> breaker::Policy {
+    breaker::Policy {
+        consecutive: policy.consecutive,
+        error_rate: policy.error_rate,
+        window: policy.window,
+        min_samples: policy.min_samples,
+        cooldown: policy.cooldown,
+        max_cooldown: policy.max_cooldown,
+        max_cooldown_degraded: policy.max_cooldown_degraded,
+        ..breaker::Policy::default()
+    }
+}
+
+pub(super) fn limits(quota: &Quota) -> fleet::ConnectionLimits {
+    fleet::ConnectionLimits { in_flight: quota.in_flight, rpm: quota.rpm, tpm: quota.tpm }
+}
+
+/// The fewest tokens of an answer that a target must have room for.
+const LEAST_ANSWER: u64 = 16;
+
+/// Gaps up to this percentile of a target's own are normal for it.
+const NORMAL_GAP: f64 = 99.0;

@@ -1,0 +1,145 @@
+//! The words for a client whose turn could not be finished.
+//!
+//! The status says what kind of trouble it was over all attempts; type and message are those of the first real cause;
+//! a bounded list of the attempts follows. Keys and addresses never appear: attempts are named by connection.
+
+use crate::dialect::{Reason, Refusal};
+use crate::failure::{Failure, Kind, RetryAt, Stage};
+use crate::relay::journal::Journal;
+use crate::relay::{Ending, Fault, Why};
+use std::time::Duration;
+
+/// The refusal for `fault`, the end of the turn that `journal` tells of.
+pub(super) fn of(fault: &Fault, journal: &Journal) -> Refusal {
+    let cause = fault.cause.as_ref();
+    let mut refusal = match fault.ending {
+        Ending::Told => request(cause),
+        Ending::HungUp(Why::Drain) => Refusal::new(
+            Reason::Unavailable,
+            "draining",
+            "the gateway is shutting down and could not wait for this turn to end; ask again",
+        ),
+        Ending::HungUp(_) => Refusal::new(
+            Reason::Busy,
+            "superseded",
+            "a newer turn of the same conversation took the place of this one",
+        ),
+        Ending::TooLong => Refusal::new(
+            Reason::Upstream,
+            "turn_too_long",
+            "the answer is larger than this gateway passes on; raise limits.max_turn or ask for less",
+        ),
+        Ending::Deadline => Refusal::new(
+            Reason::Timeout,
+            "deadline",
+            format!("the turn's time was over before it was finished{}", because(cause)),
+        ),
+        Ending::NotContinuable => Refusal::new(
+            Reason::Upstream,
+            "not_continuable",
+            format!("the provider failed in the middle of an answer that no other can continue{}", because(cause)),
+        ),
+        Ending::Exhausted => exhausted(cause, journal),
+    };
+    if refusal.r#type.is_none() {
+        refusal.r#type = cause.map(|c| c.said.r#type.clone()).filter(|t| !t.is_empty() && refusal.reason != Reason::Timeout);
+    }
+    refusal.attempts = attempts(journal);
+    refusal
+}
+
+/// A challenger that no budget is left for.
+pub(super) fn no_budget() -> Failure {
+    let mut failure = Failure::new(Kind::Unavailable, Stage::Connecting).ours();
+    crate::relay::NO_BUDGET.clone_into(&mut failure.said.code);
+    failure.saying("the level's budget for challengers is spent")
+}
+
+/// The provider says that the request is at fault: its own status and words.
+fn request(cause: Option<&Failure>) -> Refusal {
+    let Some(cause) = cause else {
+        return Refusal::new(Reason::Request, "invalid_request", "the request was refused");
+    };
+    let reason = match cause.status {
+        Some(401) => Reason::Key,
+        Some(403) => Reason::Forbidden,
+        Some(404) => Reason::NotFound,
+        Some(409) => Reason::Busy,
+        Some(413) => Reason::TooLarge,
+        _ => Reason::Request,
+    };
+    let code = match cause.kind {
+        _ if !cause.said.code.is_empty() && cause.said.code.parse::<u16>().is_err() => &*cause.said.code,
+        Kind::ContextTooLong => "context_length_exceeded",
+        Kind::ContentFiltered => "content_filter",
+        _ => "invalid_request",
+    };
+    let message = if cause.said.message.is_empty() { "the provider refused the request" } else { &cause.said.message };
+    let mut refusal = Refusal::new(reason, code, message);
+    refusal.r#type = Some(cause.said.r#type.clone()).filter(|t| !t.is_empty());
+    refusal.param = Some(cause.said.param.clone()).filter(|p| !p.is_empty());
+    refusal
+}
+
+/// Nobody is left: which kind of trouble it was over all attempts.
+fn exhausted(cause: Option<&Failure>, journal: &Journal) -> Refusal {
+    let failures = || journal.attempts.iter().filter(|a| !a.forgiven).filter_map(|a| a.failure.as_ref());
+    let some = failures().next().is_some();
+    let all = |is: fn(&Failure) -> bool| some && failures().all(is);
+    let wait = failures().filter_map(|f| f.retry_at).map(wait).min();
+    let mut refusal = if !some {
+        Refusal::new(Reason::Unavailable, "no_target", "no target of this level can serve the request")
+    } else if all(is_limited) {
+        let message = format!("every provider of this level is rate-limited{}", because(cause));
+        Refusal::new(Reason::Limited, "rate_limit_provider", message)
+    } else if all(is_overloaded) {
+        let message = format!("every provider of this level is overloaded or out of service{}", because(cause));
+        Refusal::new(Reason::Unavailable, "overloaded", message)
+    } else if all(is_slow) {
+        let message = "no provider of this level answered in time";
+        Refusal::new(Reason::Timeout, "upstream_timeout", message)
+    } else {
+        let message = format!("no provider of this level could answer{}", because(cause));
+        Refusal::new(Reason::Upstream, "upstream_error", message)
+    };
+    if matches!(refusal.reason, Reason::Limited | Reason::Unavailable) {
+        refusal.retry_after = wait;
+    }
+    refusal
+}
+
+fn is_limited(failure: &Failure) -> bool {
+    failure.kind == Kind::RateLimited || (failure.kind == Kind::Unavailable && failure.said.code == "resting")
+}
+
+fn is_overloaded(failure: &Failure) -> bool {
+    matches!(failure.kind, Kind::Overloaded | Kind::Unavailable | Kind::RateLimited)
+}
+
+fn is_slow(failure: &Failure) -> bool {
+    matches!(failure.kind, Kind::FirstTokenTimeout | Kind::Stalled)
+}
+
+fn wait(at: RetryAt) -> Duration {
+    at.after(std::time::SystemTime::now())
+}
+
+fn because(cause: Option<&Failure>) -> String {
+    let Some(cause) = cause else { return String::new() };
+    match &*cause.said.message {
+        "" => format!(": {}", cause.kind.name()),
+        message => format!(": {message}"),
+    }
+}
+
+fn attempts(journal: &Journal) -> Vec<String> {
+    let line = |a: &crate::relay::journal::Attempt| {
+        let how = a.failure.as_ref().map_or_else(|| a.end.map_or("open", |e| e.name()), |f| f.kind.name());
+        let status = a.failure.as_ref().and_then(|f| f.status).map(|s| format!(" ({s})")).unwrap_or_default();
+        format!("{}/{}: {how}{status}", a.target.connection, a.target.model)
+    };
+    journal.attempts.iter().take(LISTED).map(line).collect()
+}
+
+/// The most attempts that an error lists.
+const LISTED: usize = 8;
