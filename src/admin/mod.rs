@@ -45,7 +45,9 @@ pub fn routes(gateway: Gateway, token: Option<Arc<str>>) -> Router {
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
         .merge(api)
-        .fallback(|| async { problem(StatusCode::NOT_FOUND, "see /healthz, /readyz, /api/circuits, /api/turns, /api/config") })
+        .fallback(|| async {
+            problem(StatusCode::NOT_FOUND, "see /healthz, /readyz, /api/circuits, /api/turns, /api/config")
+        })
         .with_state(admin)
 }
 
@@ -98,7 +100,8 @@ async fn config(State(admin): State<Admin>) -> Response {
 // === helpers ===
 
 fn bears(headers: &HeaderMap, token: &str) -> bool {
-    let given = headers.get(header::AUTHORIZATION).and_then(|v| v.to_str().ok()).and_then(|v| v.strip_prefix("Bearer "));
+    let given =
+        headers.get(header::AUTHORIZATION).and_then(|v| v.to_str().ok()).and_then(|v| v.strip_prefix("Bearer "));
     // The lengths may differ in time; the contents may not.
     given.is_some_and(|given| {
         given.len() == token.len() && given.bytes().zip(token.bytes()).fold(0, |all, (a, b)| all | (a ^ b)) == 0

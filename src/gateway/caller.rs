@@ -134,11 +134,7 @@ pub(super) fn route(
 }
 
 /// `connection/model` as a level of its own, with the policies of the level that has the connection in its chain.
-fn direct(
-    caller: &Caller,
-    model: &str,
-    levels: &HashMap<Arc<str>, Arc<Level>>,
-) -> Result<Option<Arc<Level>>, Refusal> {
+fn direct(caller: &Caller, model: &str, levels: &HashMap<Arc<str>, Arc<Level>>) -> Result<Option<Arc<Level>>, Refusal> {
     let Some((connection, wanted)) = model.split_once('/') else { return Ok(None) };
     let entries = |level: &Arc<Level>| level.chain.iter().find(|e| &*e.target.connection == connection).cloned();
     let mut names: Vec<&Arc<Level>> = levels.values().collect();

@@ -150,9 +150,8 @@ impl Gateway {
         let live = LiveTurn::open(inner, caller, &route, &request)?;
         request.minted = plan::minted(live.started);
         let prepared = plan::prepare(inner, &route, &request, caller)?;
-        let dialect = dialect::of(request.origin).ok_or_else(|| {
-            Refusal::new(Reason::Internal, "dialect", "this dialect is not built in")
-        })?;
+        let dialect = dialect::of(request.origin)
+            .ok_or_else(|| Refusal::new(Reason::Internal, "dialect", "this dialect is not built in"))?;
         let encoder = dialect.encoder(&request);
         inner.spend_turn(&route.level.name);
         let relay = Relay::new(prepared.policy, prepared.candidates.clone(), drive::now());

@@ -24,12 +24,7 @@ pub(super) struct Prepared {
     pub(super) last_resort: bool,
 }
 
-pub(super) fn prepare(
-    inner: &Inner,
-    route: &Route,
-    request: &Request,
-    caller: &Caller,
-) -> Result<Prepared, Refusal> {
+pub(super) fn prepare(inner: &Inner, route: &Route, request: &Request, caller: &Caller) -> Result<Prepared, Refusal> {
     let level = &route.level;
     let now = super::drive::now();
     let entries = entries(level, request, caller)?;
@@ -85,7 +80,8 @@ fn entries<'a>(level: &'a Level, request: &Request, caller: &Caller) -> Result<V
     let fits = |e: &&Entry| e.target.context_window.is_none_or(|window| prompt + LEAST_ANSWER <= window);
     let fitting: Vec<&Entry> = entries.iter().copied().filter(|e| fits(&e)).collect();
     if fitting.is_empty() {
-        let message = format!("the prompt (about {prompt} tokens) fits no target of the level `{}`; shorten it", level.name);
+        let message =
+            format!("the prompt (about {prompt} tokens) fits no target of the level `{}`; shorten it", level.name);
         return Err(Refusal::new(Reason::Request, "context_length_exceeded", message).about("messages"));
     }
     let count = if request.extensions.failover_off { 1 } else { fitting.len() };

@@ -19,11 +19,9 @@ pub(super) fn of(fault: &Fault, journal: &Journal) -> Refusal {
             "draining",
             "the gateway is shutting down and could not wait for this turn to end; ask again",
         ),
-        Ending::HungUp(_) => Refusal::new(
-            Reason::Busy,
-            "superseded",
-            "a newer turn of the same conversation took the place of this one",
-        ),
+        Ending::HungUp(_) => {
+            Refusal::new(Reason::Busy, "superseded", "a newer turn of the same conversation took the place of this one")
+        }
         Ending::TooLong => Refusal::new(
             Reason::Upstream,
             "turn_too_long",
@@ -42,7 +40,8 @@ pub(super) fn of(fault: &Fault, journal: &Journal) -> Refusal {
         Ending::Exhausted => exhausted(cause, journal),
     };
     if refusal.r#type.is_none() {
-        refusal.r#type = cause.map(|c| c.said.r#type.clone()).filter(|t| !t.is_empty() && refusal.reason != Reason::Timeout);
+        refusal.r#type =
+            cause.map(|c| c.said.r#type.clone()).filter(|t| !t.is_empty() && refusal.reason != Reason::Timeout);
     }
     refusal.attempts = attempts(journal);
     refusal

@@ -18,14 +18,15 @@
 
 mod calls;
 mod clocks;
+mod ending;
 pub mod journal;
 mod race;
 mod recover;
 mod sieve;
 
-use crate::event::{Event, Finish, Signal, Step, Usage};
+use crate::event::{Event, Signal, Step, Usage};
 use crate::failure::{Failure, Kind, Stage};
-use crate::routing::plan::{Candidate, Plan, State};
+use crate::routing::plan::{Candidate, Plan};
 use crate::routing::{Level, Target};
 use crate::turn::Turn;
 use crate::turn::resume::Carry;
@@ -465,73 +466,6 @@ impl Relay {
         } else if self.over_the_clients_limit() {
             self.finish_at_limit(now);
         }
-    }
-
-    /// The client's limit counts over all legs; a later leg was given some tokens more, for the anchor.
-    fn over_the_clients_limit(&self) -> bool {
-        self.journal.splices > 0 && self.policy.max_tokens.is_some_and(|max| self.turn.tokens() >= max)
-    }
-
-    fn finish_at_limit(&mut self, now: Instant) {
-        let finish = Event::Finish { choice: 0, reason: Finish::Length, stop_sequence: None };
-        let step = Step::of(finish);
-        if self.turn.absorb(&step).is_ok() {
-            self.actions.push_back(Action::Emit(step));
-        }
-        self.complete(now);
-    }
-
-    // --- ends ---
-
-    fn complete(&mut self, now: Instant) {
-        if let Some(id) = self.leader.take() {
-            self.end(id, End::Ok, true, now);
-        }
-        self.drop_all(End::Superseded, now);
-        let usage = self.journal.usage(&self.policy, &self.turn);
-        self.close(Outcome::Complete(Box::new(usage)), now);
-    }
-
-    fn fault(&mut self, ending: Ending, now: Instant) {
-        self.drop_all(End::Cancelled, now);
-        let cause = match ending {
-            Ending::Told => self.journal.about_the_request(),
-            _ => self.journal.first_cause(),
-        };
-        let cause = cause.cloned();
-        self.close(Outcome::Failed(Box::new(Fault { ending, cause })), now);
-    }
-
-    fn close(&mut self, outcome: Outcome, now: Instant) {
-        self.phase = Phase::Over;
-        self.journal.close(&outcome, now);
-        self.actions.push_back(Action::Close(outcome));
-    }
-
-    fn drop_all(&mut self, end: End, now: Instant) {
-        while let Some(runner) = self.runners.first() {
-            self.end(runner.id, end, false, now);
-        }
-        self.leader = None;
-    }
-
-    fn supersede(&mut self, id: AttemptId, now: Instant) {
-        if let Some(seat) = self.end(id, End::Superseded, false, now) {
-            self.plan.seat_mut(seat).state = State::Superseded;
-        }
-    }
-
-    /// Takes an attempt away, however it ended; gives its seat.
-    fn end(&mut self, id: AttemptId, end: End, counts: bool, now: Instant) -> Option<usize> {
-        let index = self.runners.iter().position(|r| r.id == id)?;
-        let runner = self.runners.remove(index);
-        self.journal.seam(id, runner.sieve.decided());
-        if self.leader == Some(id) {
-            self.leader = None;
-        }
-        self.journal.ended(id, end, now);
-        self.actions.push_back(Action::Drop { id, end, counts });
-        Some(runner.seat)
     }
 }
 

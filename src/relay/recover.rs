@@ -297,26 +297,6 @@ impl Relay {
         };
         (carry, sieve)
     }
-
-    // --- the deadline ---
-
-    pub(super) fn on_deadline(&mut self, now: Instant) {
-        let stalled: Vec<(AttemptId, Kind)> =
-            self.runners.iter().filter_map(|r| Some((r.id, self.is_half_stalled(r, now)?))).collect();
-        if matches!(self.phase, Phase::Finishing { .. }) {
-            return self.complete(now);
-        }
-        for (id, kind) in stalled {
-            let failure = Failure::new(kind, crate::failure::Stage::Streaming)
-                .saying("the answer was silent when the turn's time was over");
-            let Some(seat) = self.runners.iter().find(|r| r.id == id).map(|r| r.seat) else { continue };
-            let counts = !self.plan.seat(seat).counted;
-            self.plan.seat_mut(seat).counted = true;
-            self.journal.failed(id, &failure);
-            self.end(id, End::Failed(kind), counts, now);
-        }
-        self.fault(Ending::Deadline, now);
-    }
 }
 
 // === helpers ===

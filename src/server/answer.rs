@@ -44,9 +44,8 @@ struct Started {
 /// Reads a body of at most `limit` bytes.
 async fn read(body: Body, limit: usize) -> Result<Bytes, Refusal> {
     let too_large = || {
-        let message = format!(
-            "the request body is larger than {limit} bytes (server.max_body); shorten it or raise the limit"
-        );
+        let message =
+            format!("the request body is larger than {limit} bytes (server.max_body); shorten it or raise the limit");
         Refusal::new(Reason::TooLarge, "request_too_large", message)
     };
     let hint = http_body::Body::size_hint(&body);

@@ -1,0 +1,93 @@
+//! How a turn and its attempts end.
+
+use super::journal::End;
+use super::{Action, AttemptId, Ending, Fault, Outcome, Phase, Relay};
+use crate::event::{Event, Finish, Step};
+use crate::failure::{Failure, Kind, Stage};
+use crate::routing::plan::State;
+use std::time::Instant;
+
+impl Relay {
+    /// The client's limit counts over all legs; a later leg was given some tokens more, for the anchor.
+    pub(super) fn over_the_clients_limit(&self) -> bool {
+        self.journal.splices > 0 && self.policy.max_tokens.is_some_and(|max| self.turn.tokens() >= max)
+    }
+
+    pub(super) fn finish_at_limit(&mut self, now: Instant) {
+        let finish = Event::Finish { choice: 0, reason: Finish::Length, stop_sequence: None };
+        let step = Step::of(finish);
+        if self.turn.absorb(&step).is_ok() {
+            self.actions.push_back(Action::Emit(step));
+        }
+        self.complete(now);
+    }
+
+    pub(super) fn complete(&mut self, now: Instant) {
+        if let Some(id) = self.leader.take() {
+            self.end(id, End::Ok, true, now);
+        }
+        self.drop_all(End::Superseded, now);
+        let usage = self.journal.usage(&self.policy, &self.turn);
+        self.close(Outcome::Complete(Box::new(usage)), now);
+    }
+
+    pub(super) fn fault(&mut self, ending: Ending, now: Instant) {
+        self.drop_all(End::Cancelled, now);
+        let cause = match ending {
+            Ending::Told => self.journal.about_the_request(),
+            _ => self.journal.first_cause(),
+        };
+        let cause = cause.cloned();
+        self.close(Outcome::Failed(Box::new(Fault { ending, cause })), now);
+    }
+
+    pub(super) fn close(&mut self, outcome: Outcome, now: Instant) {
+        self.phase = Phase::Over;
+        self.journal.close(&outcome, now);
+        self.actions.push_back(Action::Close(outcome));
+    }
+
+    pub(super) fn drop_all(&mut self, end: End, now: Instant) {
+        while let Some(runner) = self.runners.first() {
+            self.end(runner.id, end, false, now);
+        }
+        self.leader = None;
+    }
+
+    pub(super) fn supersede(&mut self, id: AttemptId, now: Instant) {
+        if let Some(seat) = self.end(id, End::Superseded, false, now) {
+            self.plan.seat_mut(seat).state = State::Superseded;
+        }
+    }
+
+    /// Takes an attempt away, however it ended; gives its seat.
+    pub(super) fn end(&mut self, id: AttemptId, end: End, counts: bool, now: Instant) -> Option<usize> {
+        let index = self.runners.iter().position(|r| r.id == id)?;
+        let runner = self.runners.remove(index);
+        self.journal.seam(id, runner.sieve.decided());
+        if self.leader == Some(id) {
+            self.leader = None;
+        }
+        self.journal.ended(id, end, now);
+        self.actions.push_back(Action::Drop { id, end, counts });
+        Some(runner.seat)
+    }
+
+    pub(super) fn on_deadline(&mut self, now: Instant) {
+        let stalled: Vec<(AttemptId, Kind)> =
+            self.runners.iter().filter_map(|r| Some((r.id, self.is_half_stalled(r, now)?))).collect();
+        if matches!(self.phase, Phase::Finishing { .. }) {
+            return self.complete(now);
+        }
+        for (id, kind) in stalled {
+            let failure =
+                Failure::new(kind, Stage::Streaming).saying("the answer was silent when the turn's time was over");
+            let Some(seat) = self.runners.iter().find(|r| r.id == id).map(|r| r.seat) else { continue };
+            let counts = !self.plan.seat(seat).counted;
+            self.plan.seat_mut(seat).counted = true;
+            self.journal.failed(id, &failure);
+            self.end(id, End::Failed(kind), counts, now);
+        }
+        self.fault(Ending::Deadline, now);
+    }
+}

@@ -1,0 +1,103 @@
+//! Tool calls and structured output across a death.
+
+use super::*;
+use crate::routing::Delivery;
+
+fn open(name: &str) -> Event {
+    Event::ToolOpen { choice: 0, call: 0, id: "c1".into(), name: name.into() }
+}
+
+fn args(args: &str) -> Event {
+    Event::ToolArgs { choice: 0, call: 0, args: args.into() }
+}
+
+fn close() -> Event {
+    Event::ToolClose { choice: 0, call: 0 }
+}
+
+#[test]
+fn a_held_call_that_dies_costs_the_client_nothing() {
+    let mut play = setup(&["a", "b", "c"]).begin();
+    play.sent(0).say(0, open("f")).say(0, args("{\"q\":\"par")).fail(0, Kind::Reset);
+    assert_eq!(play.moves(), "open0:a drop0:failed open1:b");
+    assert_eq!(play.opens[1].carry.origin, Origin::Fresh);
+    play.sent(1).say(1, open("f")).say(1, args("{\"q\":1}")).say(1, close());
+    assert_eq!(play.moves(), "");
+    play.finish(1, Finish::ToolCalls).signal(1, Signal::Ended);
+    assert_eq!(play.moves(), "emit:call:f+args\"{\\\"q\\\":1}\"+called+ToolCalls drop1:ok close:complete");
+}
+
+#[test]
+fn with_nobody_behind_it_a_call_is_told_as_it_comes() {
+    let mut play = setup(&["a"]).begin();
+    play.sent(0).say(0, open("f")).say(0, args("{"));
+    assert_eq!(play.moves(), "open0:a emit:call:f emit:args\"{\"");
+}
+
+#[test]
+fn held_calls_come_before_text_that_follows_them_and_then_nothing_can_go_on() {
+    let mut play = setup(&["a", "b"]).begin();
+    play.sent(0).say(0, open("f")).say(0, args("{}")).say(0, close()).text(0, "done");
+    assert_eq!(play.moves(), "open0:a emit:call:f+args\"{}\"+called+\"done\"");
+    play.fail(0, Kind::Reset);
+    assert_eq!(play.moves(), "drop0:failed close:NotContinuable(Reset)");
+}
+
+#[test]
+fn a_streamed_call_must_be_made_again_and_only_its_rest_is_told() {
+    let mut setup = setup(&["a", "b"]);
+    setup.level.tool_calls = Delivery::Stream;
+    let mut play = setup.begin();
+    play.sent(0).say(0, open("f")).say(0, args("{\"q\":\"par")).fail(0, Kind::Reset).moves();
+    play.sent(1).say(1, open("f")).say(1, args("{\"q\":\"paris\"}")).say(1, close()).finish(1, Finish::ToolCalls);
+    assert_eq!(play.moves(), "splice1 emit:args\"is\\\"}\" emit:called emit:ToolCalls");
+
+    let mut setup = super::setup(&["a", "b"]);
+    setup.level.tool_calls = Delivery::Stream;
+    let mut play = setup.begin();
+    play.sent(0).say(0, open("f")).say(0, args("{\"q\":\"par")).fail(0, Kind::Reset).moves();
+    play.sent(1).say(1, open("f")).say(1, args("{\"q\":\"rome\"}"));
+    assert_eq!(play.moves(), "drop1:failed close:Exhausted(Reset)");
+}
+
+#[test]
+fn a_structured_answer_is_held_and_checked_and_a_wrong_one_goes_to_the_next() {
+    let mut setup = setup(&["a", "b"]);
+    setup.policy.structured = Some(Check(Arc::new(|text| text == "{\"ok\":true}")));
+    let mut play = setup.begin();
+    play.sent(0).text(0, "{\"ok\"").text(0, ":maybe}");
+    assert_eq!(play.moves(), "open0:a");
+    play.finish(0, Finish::Stop);
+    assert_eq!(play.moves(), "drop0:failed open1:b");
+    play.sent(1).text(1, "{\"ok\":true}").finish(1, Finish::Stop).signal(1, Signal::Ended);
+    assert_eq!(play.moves(), "emit:\"{\\\"ok\\\":true}\" emit:Stop drop1:ok close:complete");
+}
+
+#[test]
+fn a_structured_answer_that_a_limit_cut_is_told_with_its_finish() {
+    let mut setup = setup(&["a", "b"]);
+    setup.policy.structured = Some(Check(Arc::new(|_| false)));
+    let mut play = setup.begin();
+    play.sent(0).text(0, "{\"ok\"").finish(0, Finish::Length);
+    assert_eq!(play.moves(), "open0:a emit:\"{\\\"ok\\\"\"+Length");
+}
+
+#[test]
+fn a_streamed_object_is_passed_over_where_it_is_known_by_a_deterministic_target() {
+    let begin = |deterministic: bool| {
+        let mut setup = setup(&["a", "b"]);
+        setup.level.structured = Delivery::Stream;
+        setup.policy.structured = Some(Check(Arc::new(|_| true)));
+        let mut target = (*setup.candidates[1].target).clone();
+        target.deterministic = deterministic;
+        setup.candidates[1].target = Arc::new(target);
+        let mut play = setup.begin();
+        play.sent(0).text(0, "{\"a\":").fail(0, Kind::Reset);
+        play
+    };
+    let mut play = begin(true);
+    assert_eq!(play.moves(), "open0:a emit:\"{\\\"a\\\":\" drop0:failed open1:b");
+    play.sent(1).text(1, "{\"a").text(1, "\":1}").finish(1, Finish::Stop);
+    assert_eq!(play.moves(), "splice1 emit:\"1}\" emit:Stop");
+    assert_eq!(begin(false).moves(), "open0:a emit:\"{\\\"a\\\":\" drop0:failed close:Exhausted(Reset)");
+}
