@@ -1,0 +1,4 @@
+//! What the tests over real sockets share.
+
+pub(crate) mod lines;
+pub(crate) mod raw;
