@@ -83,7 +83,7 @@ async fn four_mebibytes_in_one_event_arrive_and_more_than_the_limit_is_framing()
         conn.events().await;
         conn.chunk("data: text ").await;
         for _ in 0..size / 16384 {
-            if !conn.chunk([b'z'; 16384]).await {
+            if !conn.chunk(vec![b'z'; 16384]).await {
                 return conn.closed().await;
             }
         }

@@ -58,6 +58,48 @@ async fn a_stale_connection_is_nobodys_failure() {
     assert_eq!(server.accepted(), 2);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stale_connection_that_closes_under_a_large_request_is_nobodys_failure() {
+    let server = RawServer::start(|mut conn| async move {
+        conn.request().await;
+        answer(&mut conn).await;
+        if conn.index == 0 {
+            // Reads the beginning of the next request, and is gone.
+            conn.byte().await;
+            return conn.reset();
+        }
+        conn.closed().await;
+    })
+    .await;
+    let http = http(&server.url());
+    rest(&mut http.open(call("1"))).await;
+    sleep(Duration::from_millis(50)).await;
+    let large = "x".repeat(4 << 20);
+    assert_eq!(tell(&rest(&mut http.open(call(&large))).await), "Sent Opened a Finish Ended");
+    assert_eq!(server.requests().last().unwrap().body.len(), large.len());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn idle_connections_that_a_restart_closed_are_nobodys_failure_at_any_concurrency() {
+    let server = RawServer::start(|mut conn| async move {
+        conn.request().await;
+        answer(&mut conn).await;
+        // Closes the idle connection just when the next requests come.
+        sleep(Duration::from_millis(100)).await;
+    })
+    .await;
+    let http = http(&server.url());
+    for round in 0..20 {
+        let begun = Instant::now();
+        let turns =
+            (0..16).map(|_| http.open(call(""))).map(|stream| async move { tell(&stream.collect::<Vec<_>>().await) });
+        for told in futures::future::join_all(turns).await {
+            assert_eq!(told, "Sent Opened a Finish Ended", "round {round}");
+        }
+        tokio::time::sleep_until(begun + Duration::from_millis(99) + Duration::from_micros(100 * round)).await;
+    }
+}
+
 #[tokio::test]
 async fn a_request_is_sent_again_once_and_no_more() {
     let server = RawServer::start(|mut conn| async move {

@@ -215,7 +215,7 @@ where
     /// The terminator was read.
     fn complete(&mut self, step: Step, cx: &mut Context<'_>) -> Signal {
         if let State::Events(events) = std::mem::replace(&mut self.state, State::Over) {
-            linger(events.body, cx);
+            linger(events.body, self.seat.take(), cx);
         }
         self.end_after(step)
     }
@@ -405,7 +405,7 @@ fn is_blank(step: &Step) -> bool {
 /// Takes the last bytes of a finished answer off its connection, so that the next turn can have it: the end of the
 /// body is often in a packet of its own, right behind the terminator. Nobody waits for it, and it is bounded; a server
 /// that has more to say, or nothing, loses the connection.
-fn linger<S, E>(mut body: S, cx: &mut Context<'_>)
+fn linger<S, E>(mut body: S, seat: Option<Seat>, cx: &mut Context<'_>)
 where
     S: Stream<Item = Result<Bytes, E>> + Unpin + Send + 'static,
     E: Send + 'static,
@@ -415,6 +415,7 @@ where
         return;
     }
     tokio::spawn(tokio::time::timeout(LINGER, async move {
+        let _seat = seat;
         let mut left = LINGER_BYTES;
         while let Some(Ok(piece)) = body.next().await {
             left = left.saturating_sub(piece.len());

@@ -1,6 +1,6 @@
 //! Watches over connecting: bounds it for each call, and knows whether a call got a connection of its own.
 //!
-//! A pool says neither how long its connecting takes nor whether it gave out a used connection. But connecting is
+//! A pool lets each call neither bound its connecting nor see whether it was given a used connection. But connecting is
 //! driven by the very future that waits for the connection, so a mark that is set around each poll of that future is
 //! seen by the connector: what connects under the mark connects for this call. (Where an idle connection comes free
 //! first, connecting goes on elsewhere, without the mark, for whoever comes next.)
@@ -28,7 +28,8 @@ struct Mark {
 /// What came of a call, and whether a connection was made for it.
 pub(super) struct Dialed<T> {
     pub(super) output: T,
-    /// A connection was made for this call; otherwise it had one that others had used.
+    /// A connection was made for this call. (The pool may have given it another all the same, if one came free while
+    /// the new one was set up.) Otherwise it had one that was there before.
     pub(super) fresh: bool,
 }
 

@@ -18,11 +18,19 @@ pub(super) struct Lanes<C> {
 
 struct Lane<C> {
     client: OnceLock<C>,
-    open: Arc<AtomicUsize>,
+    traffic: Arc<Traffic>,
 }
 
-/// A place in a lane, given back on drop.
-pub(super) struct Seat(Arc<AtomicUsize>);
+#[derive(Default)]
+struct Traffic {
+    /// Seats that are taken.
+    open: AtomicUsize,
+    /// Seats that were given back, ever.
+    returned: AtomicUsize,
+}
+
+/// A place in a lane, given back on drop. Whoever has it holds it until the body of the response has ended.
+pub(super) struct Seat(Arc<Traffic>);
 
 // === impl Lanes ===
 
@@ -33,7 +41,7 @@ impl<C: Clone> Lanes<C> {
     pub(super) const MAX: usize = 64;
 
     pub(super) fn new(first: C, multiplexed: bool) -> Self {
-        let lane = || Lane { client: OnceLock::new(), open: Arc::default() };
+        let lane = || Lane { client: OnceLock::new(), traffic: Arc::default() };
         Self {
             first,
             lanes: std::iter::repeat_with(lane).take(Self::MAX).collect(),
@@ -52,8 +60,8 @@ impl<C: Clone> Lanes<C> {
     pub(super) fn take(&self, make: impl FnOnce() -> Option<C>) -> (C, Seat) {
         let index = if self.multiplexed.load(Ordering::Relaxed) { self.roomy() } else { 0 };
         let lane = &self.lanes[index];
-        lane.open.fetch_add(1, Ordering::Relaxed);
-        let seat = Seat(Arc::clone(&lane.open));
+        lane.traffic.open.fetch_add(1, Ordering::Relaxed);
+        let seat = Seat(Arc::clone(&lane.traffic));
         if index == 0 {
             return (self.first.clone(), seat);
         }
@@ -64,7 +72,7 @@ impl<C: Clone> Lanes<C> {
     fn roomy(&self) -> usize {
         let mut least = (usize::MAX, 0);
         for (index, lane) in self.lanes.iter().enumerate() {
-            let open = lane.open.load(Ordering::Relaxed);
+            let open = lane.traffic.open.load(Ordering::Relaxed);
             if open < Self::STREAMS {
                 return index;
             }
@@ -76,9 +84,17 @@ impl<C: Clone> Lanes<C> {
 
 // === impl Seat ===
 
+impl Seat {
+    /// How many seats of its lane were given back so far: while it stands still, no connection came free.
+    pub(super) fn returned(&self) -> usize {
+        self.0.returned.load(Ordering::Relaxed)
+    }
+}
+
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.0.open.fetch_sub(1, Ordering::Relaxed);
+        self.0.returned.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -112,8 +128,8 @@ mod tests {
         let lanes = Lanes::new(0, true);
         let seats: Vec<_> = (0..Lanes::<i32>::MAX * 100).map(|_| lanes.take(|| Some(1))).collect();
         let (_, _seat) = lanes.take(|| Some(2));
-        assert_eq!(lanes.lanes[0].open.load(Ordering::Relaxed), 101);
+        assert_eq!(lanes.lanes[0].traffic.open.load(Ordering::Relaxed), 101);
         drop(seats);
-        assert_eq!(lanes.lanes[0].open.load(Ordering::Relaxed), 1);
+        assert_eq!(lanes.lanes[0].traffic.open.load(Ordering::Relaxed), 1);
     }
 }

@@ -1,6 +1,6 @@
 //! What the tests over real sockets share.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test's panic is its report")]
-#![cfg_attr(test, expect(dead_code, reason = "every test takes what it needs of it"))]
+#![expect(dead_code, reason = "every test takes what it needs of it")]
 
 pub(crate) mod attempt;
 pub(crate) mod h2;

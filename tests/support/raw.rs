@@ -122,6 +122,11 @@ impl Conn {
         Some(request)
     }
 
+    /// Waits for anything to come, and leaves it unread.
+    pub(crate) async fn byte(&mut self) {
+        let _ = self.io.readable().await;
+    }
+
     async fn read(&mut self) -> Option<()> {
         match self.io.read_buf(&mut self.unread).await {
             Ok(0) | Err(_) => None,
