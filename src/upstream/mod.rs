@@ -1,1 +1,52 @@
-//! upstream
+//! One attempt at one provider: the call, the reading of what comes back, and the end.
+//!
+//! [`Upstream::open`] gives a stream of [`Signal`]s, and that stream is all there is of the attempt: no task works for
+//! it and no channel feeds it. So a drop is the only cancel, and it is a complete one: whether the attempt connects,
+//! waits for headers, reads events or an error body, dropping its stream closes the connection (HTTP/1.1) or resets
+//! the stream (HTTP/2) at once. Fault injection and quotas are built around this trait, not into it.
+//!
+//! `http` sends; `answer` reads what came back, by what it is and not by what was asked for; `dial` watches over
+//! connecting; `lanes` spreads HTTP/2 streams over connections; `cause` reads errors. `client` is the other direction:
+//! Segue as somebody's client.
+
+use crate::dialect::{Dialect, Expect, WireRequest};
+use crate::event::Signal;
+use futures::stream::BoxStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+mod answer;
+mod cause;
+pub mod client;
+mod dial;
+pub mod http;
+mod lanes;
+
+/// A call to a provider: everything an attempt needs on the wire.
+#[derive(Clone)]
+pub struct Call {
+    /// What the provider speaks.
+    pub dialect: &'static dyn Dialect,
+    /// The request.
+    pub wire: WireRequest,
+    /// What its decoder must know.
+    pub expect: Expect,
+    /// Bound on connecting: name, TCP and TLS.
+    pub connect: Duration,
+    /// Bound on reading the body of an error.
+    pub error_body: Duration,
+    /// The most bytes of one event, and of a whole answer where a stream was asked for.
+    pub max_event: usize,
+    /// A tenant's own key; `None`: the connection's.
+    pub credential: Option<Arc<str>>,
+}
+
+/// Opens attempts at one connection.
+pub trait Upstream: Send + Sync {
+    /// Starts an attempt; nothing happens before the stream is polled.
+    ///
+    /// The stream gives `Sent`, then `Opened` if the response is a success, then `Step`s, then exactly one of `Ended`
+    /// and `Failed`, then nothing. To drop it is to cancel: the connection is closed (HTTP/1.1) or the stream reset
+    /// (HTTP/2) at once. It must be polled inside a tokio runtime.
+    fn open(&self, call: Call) -> BoxStream<'static, Signal>;
+}
