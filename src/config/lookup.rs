@@ -1,0 +1,72 @@
+//! Where the configuration comes from.
+
+use super::{Loaded, Place, Problem, Resolver, from_environment, load};
+
+/// A resolver that can also say whether a file is there.
+pub trait Places: Resolver {
+    /// Whether there is a file at `path`.
+    fn exists(&self, path: &str) -> bool;
+}
+
+/// Where the configuration comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Location {
+    /// A file.
+    File(String),
+    /// There is none: the keys in the environment.
+    Environment,
+}
+
+/// The file that was `given`, else `./segue.toml`, else `segue/segue.toml` in the user's configuration directory, else
+/// the environment. A file that was given is the answer even if it does not exist: to read it is to hear of that.
+pub fn locate(given: Option<&str>, places: &dyn Places) -> Location {
+    if let Some(path) = given {
+        return Location::File(path.to_owned());
+    }
+    let here = LOCAL.to_owned();
+    std::iter::once(here)
+        .chain(in_home(places))
+        .find(|path| places.exists(path))
+        .map_or(Location::Environment, Location::File)
+}
+
+/// Finds the configuration and reads it.
+///
+/// # Errors
+/// Everything that is wrong with it, or that there is none.
+pub fn open(given: Option<&str>, places: &dyn Places) -> Result<Loaded, Vec<Problem>> {
+    let nowhere = |path: String, message: String, remedy: String| {
+        vec![Problem { place: Place { path, line: 1, column: 1 }, key: String::new(), message, remedy }]
+    };
+    match locate(given, places) {
+        Location::File(path) => match places.file(&path) {
+            Ok(text) => load(&text, &path, places),
+            Err(why) => Err(nowhere(
+                path,
+                format!("cannot be read: {why}"),
+                "check the path given with --config, and that Segue may read the file".to_owned(),
+            )),
+        },
+        Location::Environment => match from_environment(places) {
+            Some(loaded) => loaded,
+            None => Err(nowhere(
+                LOCAL.to_owned(),
+                "there is no configuration, and no provider's key is in the environment".to_owned(),
+                format!(
+                    "set one of {}, or write a {LOCAL}; `segue demo` runs without either",
+                    super::zero::variables().join(", ")
+                ),
+            )),
+        },
+    }
+}
+
+/// `segue/segue.toml` in `$XDG_CONFIG_HOME`, or in `~/.config` where that is not set to an absolute path.
+fn in_home(env: &dyn Places) -> Option<String> {
+    let xdg = env.env("XDG_CONFIG_HOME").filter(|dir| dir.starts_with('/'));
+    let dir = xdg.or_else(|| Some(format!("{}/.config", env.env("HOME").filter(|home| !home.is_empty())?)))?;
+    Some(format!("{}/segue/{LOCAL}", dir.trim_end_matches('/')))
+}
+
+/// The file beside which Segue was started.
+const LOCAL: &str = "segue.toml";
