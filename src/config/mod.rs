@@ -145,7 +145,10 @@ fn read(top: &Section<'_>) -> Option<Config> {
     if server.listen == admin.listen && server.listen.port() != 0 {
         let listen = sections.1.iter().chain(&sections.0).find_map(|s| s.get("listen"));
         if let Some(value) = listen {
-            value.error(format!("{} is both the clients' and the admin address", admin.listen), "give each its own port");
+            value.error(
+                format!("{} is both the clients' and the admin address", admin.listen),
+                "give each its own port",
+            );
         }
     }
     Some(Config { server, admin, connections, levels, tenants, limits, store, ledger, alerts })
@@ -161,7 +164,8 @@ fn connections_with_tenants_keys<'a>(top: &Section<'a>) -> Vec<&'a str> {
     use toml::de::DeValue;
     let Some(tenants) = top.get("tenants") else { return Vec::new() };
     let DeValue::Table(tenants) = tenants.value else { return Vec::new() };
-    let credentials = tenants.iter().filter_map(|(_, tenant)| tenant.get_ref().get("credentials")?.get_ref().as_table());
+    let credentials =
+        tenants.iter().filter_map(|(_, tenant)| tenant.get_ref().get("credentials")?.get_ref().as_table());
     credentials.flat_map(|table| table.iter().map(|(name, _)| name.get_ref().as_ref())).collect()
 }
 

@@ -174,7 +174,10 @@ mod tests {
 
     #[test]
     fn the_table_of_models_is_whole() {
-        let table = table().unwrap_or_else(|| Table { dated: toml::value::Datetime { date: None, time: None, offset: None }, vendors: Vec::new() });
+        let table = table().unwrap_or_else(|| Table {
+            dated: toml::value::Datetime { date: None, time: None, offset: None },
+            vendors: Vec::new(),
+        });
         let names: Vec<_> = table.vendors.iter().map(|v| v.variable.as_str()).collect();
         assert_eq!(
             names,

@@ -57,7 +57,7 @@ pub struct Relay {
 }
 
 /// The rules of one turn.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Policy {
     /// The level that serves it.
     pub level: Arc<Level>,

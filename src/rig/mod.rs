@@ -15,6 +15,7 @@ pub mod reading;
 pub mod script;
 pub mod seed;
 pub mod signals;
+pub mod sim;
 pub mod span;
 pub mod text;
 pub mod wire;

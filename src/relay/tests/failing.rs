@@ -143,7 +143,13 @@ fn a_bad_request_is_told_and_nobody_else_is_asked() {
 #[test]
 fn a_continuation_that_is_refused_goes_to_the_next_and_the_first_cause_stays() {
     let mut play = setup(&["a", "b", "c"]).begin();
-    play.sent(0).text(0, "One").fail(0, Kind::Reset).sent(1).fail(1, Kind::BadRequest).sent(2).fail(2, Kind::BadRequest);
+    play.sent(0)
+        .text(0, "One")
+        .fail(0, Kind::Reset)
+        .sent(1)
+        .fail(1, Kind::BadRequest)
+        .sent(2)
+        .fail(2, Kind::BadRequest);
     assert!(play.moves().ends_with("drop1:failed open2:c drop2:failed close:Exhausted(Reset)"));
 }
 

@@ -1,0 +1,274 @@
+//! Random turns over the relay and the seam in virtual time: one to four providers, every break at every position, every
+//! behaviour at a join, races, clients that leave or stop reading. What must hold, holds in every one.
+//!
+//! `SEGUE_TURNS=200000 cargo test --release --test turns` runs as many as a release is held to; `SEGUE_SEED=n` plays a
+//! seed that failed, alone.
+#![expect(
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test's panic is its report; it reads its own settings"
+)]
+
+use segue::chat::DialectId;
+use segue::event::Event;
+use segue::relay::{Check, Outcome, Policy};
+use segue::rig::random;
+use segue::rig::script::{Break, Continuation, Script};
+use segue::rig::seed::Dice;
+use segue::rig::sim::{Report, Sim};
+use segue::routing::plan::Candidate;
+use segue::routing::{Backoff, Delivery, Level, Pace, RateLimited, Target, Timeouts};
+use segue::turn::resume::{How, Origin};
+use std::sync::Arc;
+use std::time::Duration;
+
+#[test]
+fn every_turn_is_exact_bounded_and_honest() {
+    let setting = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    if let Some(seed) = setting("SEGUE_SEED") {
+        return judge(seed, true);
+    }
+    let turns = setting("SEGUE_TURNS").unwrap_or(20_000);
+    let start = std::time::Instant::now();
+    let mut tally = Tally::default();
+    for seed in 0..turns {
+        judge_into(seed, false, &mut tally);
+    }
+    println!(
+        "{turns} turns in {:.1} s: {} complete, {} failed, {} interrupted; {} spliced, {} raced",
+        start.elapsed().as_secs_f64(),
+        tally.complete,
+        tally.failed,
+        tally.interrupted,
+        tally.spliced,
+        tally.raced,
+    );
+    // The schedules must be worth trying: all kinds of ends occur, and often.
+    for (what, count) in
+        [("complete", tally.complete), ("failed", tally.failed), ("spliced", tally.spliced), ("raced", tally.raced)]
+    {
+        assert!(count * 50 > turns, "only {count} of {turns} turns were {what}");
+    }
+}
+
+#[test]
+fn whatever_can_be_rescued_is_rescued_to_the_last_character() {
+    for seed in 0..20_000 {
+        let scripts = random::rescuable_chain(seed);
+        let truth = scripts[0].text();
+        let mut dice = Dice::labelled(seed, 77);
+        let mut sim = sim(seed, scripts, &mut dice);
+        patient(&mut sim);
+        let report = sim.run();
+        if let Some(rule) = &report.broken {
+            panic!("seed {seed}: {rule}");
+        }
+        assert!(report.is_complete(), "seed {seed}: {:?}", report.outcome);
+        assert_eq!(report.text(), truth, "seed {seed}");
+    }
+}
+
+#[derive(Default)]
+struct Tally {
+    complete: u64,
+    failed: u64,
+    interrupted: u64,
+    spliced: u64,
+    raced: u64,
+}
+
+fn judge(seed: u64, tell: bool) {
+    judge_into(seed, tell, &mut Tally::default());
+}
+
+fn judge_into(seed: u64, tell: bool, tally: &mut Tally) {
+    let mut dice = Dice::labelled(seed, 99);
+    let scripts = random::chain(seed);
+    let sim = sim(seed, scripts, &mut dice);
+    let report = sim.run();
+    if tell {
+        println!("{sim:#?}\n{report:#?}");
+    }
+    if let Some(rule) = &report.broken {
+        panic!("seed {seed}: {rule}; play it alone with SEGUE_SEED={seed}");
+    }
+    if let Err(why) = exact(&sim, &report) {
+        panic!("seed {seed}: {why}; play it alone with SEGUE_SEED={seed}");
+    }
+    match report.outcome {
+        Some(Outcome::Complete(_)) => tally.complete += 1,
+        Some(Outcome::Failed(_)) => tally.failed += 1,
+        _ => tally.interrupted += 1,
+    }
+    tally.spliced += u64::from(report.journal.splices > 0);
+    tally.raced += u64::from(report.opens.iter().any(|open| open.cause.is_challenge()));
+}
+
+/// What the client was told is the text that every provider tells, from its start, each character once.
+fn exact(sim: &Sim, report: &Report) -> Result<(), String> {
+    let truth = sim.scripts[0].text();
+    let told = report.text();
+    let joins = Joins::of(sim, report);
+    let fits = match joins {
+        Joins::Exact => truth.starts_with(&told),
+        Joins::ButForSpace => squeezed(&truth).starts_with(&squeezed(&told)),
+        // A provider that tells another text on purpose cannot be told from one that has a new thought.
+        Joins::Unknowable => true,
+    };
+    if !fits {
+        return Err(format!("told {told:?}\nof   {truth:?} ({joins:?})"));
+    }
+    let ends_early = report
+        .opens
+        .iter()
+        .any(|open| asked_to_go_on(open) && sim.scripts[open.seat].continuation == Continuation::Empty);
+    let whole = report.is_complete() && joins == Joins::Exact && !ends_early && sim.policy.max_tokens.is_none();
+    if whole && told != truth {
+        return Err(format!("a whole turn told only {told:?}\nof {truth:?}"));
+    }
+    calls(sim, report)
+}
+
+/// Every tool call that was told whole is one that a provider made.
+fn calls(sim: &Sim, report: &Report) -> Result<(), String> {
+    let mut args: Vec<(String, String)> = Vec::new();
+    for (_, event) in &report.told {
+        match event {
+            Event::ToolOpen { call, name, .. } => {
+                if *call as usize != args.len() {
+                    return Err(format!("call {call} was opened out of order"));
+                }
+                args.push((name.clone(), String::new()));
+            }
+            Event::ToolArgs { call, args: piece, .. } => match args.get_mut(*call as usize) {
+                Some((_, all)) => all.push_str(piece),
+                None => return Err("arguments of a call that was not opened".to_owned()),
+            },
+            _ => {}
+        }
+    }
+    if !report.is_complete() {
+        return Ok(());
+    }
+    let made = |script: &Script| -> Vec<(String, String)> {
+        let whole = |pieces: &[String]| if pieces.is_empty() { "{}".to_owned() } else { pieces.concat() };
+        script.content.tools.iter().map(|tool| (tool.name.clone(), whole(&tool.args))).collect()
+    };
+    let told: Vec<(String, String)> =
+        args.into_iter().map(|(name, args)| (name, if args.is_empty() { "{}".to_owned() } else { args })).collect();
+    let known = told.is_empty() || sim.scripts.iter().any(|script| made(script) == told);
+    if known { Ok(()) } else { Err(format!("the calls {told:?} were made by nobody")) }
+}
+
+/// How far the continuations of a turn can be held to the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Joins {
+    Exact,
+    ButForSpace,
+    Unknowable,
+}
+
+impl Joins {
+    fn of(sim: &Sim, report: &Report) -> Self {
+        let of_open = |open: &segue::relay::Open| {
+            if !asked_to_go_on(open) {
+                return Self::Exact;
+            }
+            let repeats_nothing = matches!(&open.carry.origin, Origin::Continue(on) if on.how == How::Prefill);
+            match sim.scripts[open.seat].continuation {
+                Continuation::MissingSpace | Continuation::ExtraSpace | Continuation::ParagraphBreak => {
+                    Self::ButForSpace
+                }
+                Continuation::RestartDiverges | Continuation::PreambleOnly | Continuation::Refuses => Self::Unknowable,
+                // A text that repeats itself may begin, by chance, as the delivered text ends.
+                Continuation::Verbatim if !repeats_nothing => Self::Unknowable,
+                Continuation::Echo | Continuation::Restart | Continuation::Preamble if repeats_nothing => {
+                    Self::Unknowable
+                }
+                _ => Self::Exact,
+            }
+        };
+        report.opens.iter().map(of_open).max().unwrap_or(Self::Exact)
+    }
+}
+
+fn asked_to_go_on(open: &segue::relay::Open) -> bool {
+    matches!(open.carry.origin, Origin::Continue(_))
+}
+
+fn squeezed(text: &str) -> String {
+    text.chars().filter(|c| !c.is_whitespace()).collect()
+}
+
+fn sim(seed: u64, scripts: Vec<Script>, dice: &mut Dice) -> Sim {
+    let ms = |dice: &mut Dice, low, high| Duration::from_millis(dice.between(low, high) as u64);
+    let candidates = (0..scripts.len())
+        .map(|index| {
+            let mut target = Target::new(["a", "b", "c", "d"][index], "m", DialectId::Chat);
+            target.quality = dice.between(1, 3) as u32;
+            target.deterministic = dice.once_in(2);
+            let timeouts = Timeouts {
+                first_token: ms(dice, 300, 8000),
+                stall: ms(dice, 300, 5000),
+                idle: ms(dice, 1000, 30_000),
+                thinking: ms(dice, 5000, 60_000),
+                suspect: dice.once_in(2).then(|| ms(dice, 50, 1000)),
+                pace: dice.once_in(4).then(|| Pace { chars: 15.0, window: Duration::from_secs(3) }),
+                ..Timeouts::default()
+            };
+            let mut candidate = Candidate::new(Arc::new(target), timeouts);
+            candidate.how = if dice.once_in(3) { How::Prefill } else { How::Instruct };
+            candidate.echoes = candidate.how == How::Prefill && scripts[index].continuation == Continuation::Echo;
+            candidate.hedge_after = dice.once_in(3).then(|| ms(dice, 50, 1500));
+            candidate.reasons = dice.once_in(8);
+            candidate
+        })
+        .collect();
+    let mut level = Level::new("random", Vec::new());
+    level.retries = dice.below(3) as u32;
+    level.same_first = dice.once_in(6);
+    level.backoff = Backoff { base: ms(dice, 10, 1000), cap: Duration::from_secs(30) };
+    level.rate_limited = [RateLimited::Auto, RateLimited::Wait, RateLimited::Switch][dice.below(3)];
+    level.tool_calls = if dice.once_in(3) { Delivery::Stream } else { Delivery::Hold };
+    level.structured = if dice.once_in(2) { Delivery::Stream } else { Delivery::Hold };
+    let policy = Policy {
+        level: Arc::new(level),
+        choices: 1,
+        max_tokens: dice.once_in(12).then(|| dice.between(1, 60) as u64),
+        prompt_estimate: 10,
+        continuable: true,
+        structured: dice.once_in(12).then(|| Check(Arc::new(|text: &str| text.len() % 5 != 0))),
+        races: !dice.once_in(8),
+        max_turn: 1 << 20,
+        retry_after_cap: Duration::from_secs(60),
+        deadline: ms(dice, 5000, 120_000),
+        seed,
+    };
+    let leaves = dice.once_in(20).then(|| ms(dice, 0, 10_000));
+    let blocks = dice.once_in(10).then(|| (ms(dice, 0, 5000), ms(dice, 1, 60_000)));
+    Sim { policy, candidates, scripts, leaves, blocks, seed }
+}
+
+/// Nobody leaves, nobody is impatient enough to give up on the last provider, and every continuation is asked for in
+/// words, which is what the scripts of a rescuable chain obey.
+fn patient(sim: &mut Sim) {
+    (sim.leaves, sim.blocks) = (None, None);
+    sim.policy.max_tokens = None;
+    sim.policy.structured = None;
+    sim.policy.deadline = Duration::from_secs(24 * 3600);
+    for candidate in &mut sim.candidates {
+        candidate.how = How::Instruct;
+        candidate.echoes = false;
+    }
+    if let Some(last) = sim.candidates.last_mut() {
+        let hour = Duration::from_secs(3600);
+        (last.timeouts.first_token, last.timeouts.stall, last.timeouts.idle) = (hour, hour, hour);
+    }
+    for script in &mut sim.scripts {
+        if let Some(fault) = &mut script.fault {
+            if let Break::Dribble { .. } = fault.how {
+                fault.how = Break::Silence;
+            }
+        }
+    }
+}
