@@ -11,6 +11,9 @@ use std::time::Duration;
 
 mod rest;
 
+#[cfg(test)]
+pub(super) use rest::PREAMBLE;
+
 /// One thing that a provider does.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Act<'a> {
@@ -321,9 +324,11 @@ impl Say<'_> {
     /// Whether it is a token: what a fault counts and a pace separates.
     pub fn is_token(&self) -> bool {
         match self {
-            Self::Reasoning(_) | Self::Text { .. } | Self::Refusal(_) | Self::ToolOpen { .. } | Self::ToolArgs { .. } => {
-                true
-            }
+            Self::Reasoning(_)
+            | Self::Text { .. }
+            | Self::Refusal(_)
+            | Self::ToolOpen { .. }
+            | Self::ToolArgs { .. } => true,
             Self::Open(_)
             | Self::Thinking(_)
             | Self::ToolClose { .. }

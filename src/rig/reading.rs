@@ -55,9 +55,7 @@ impl Reading {
             Origin::Fresh => Ask::Fresh,
             Origin::Continue(turn) => match turn.how {
                 How::Prefill => Ask::Prefill { text: Arc::clone(&turn.delivered) },
-                How::Instruct => {
-                    Ask::Instruct { text: Arc::clone(&turn.delivered), anchor: turn.anchor.text.clone() }
-                }
+                How::Instruct => Ask::Instruct { text: Arc::clone(&turn.delivered), anchor: turn.anchor.text.clone() },
             },
         };
         Self { ask, stream: true, include_usage: true, ..Self::default() }
@@ -256,7 +254,10 @@ mod tests {
                 {"role": "user", "content": wording},
             ]));
             let Ask::Instruct { text, anchor } = ask else { panic!("{wording}") };
-            assert_eq!((&*text, anchor.as_str()), ("The river carries \"morning\" light ", "carries \"morning\" light"));
+            assert_eq!(
+                (&*text, anchor.as_str()),
+                ("The river carries \"morning\" light ", "carries \"morning\" light")
+            );
         }
     }
 

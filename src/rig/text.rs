@@ -30,8 +30,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 7] =
-        [Self::Prose, Self::Code, Self::Json, Self::List, Self::Cjk, Self::Emoji, Self::Repeat];
+    pub const ALL: [Self; 7] = [Self::Prose, Self::Code, Self::Json, Self::List, Self::Cjk, Self::Emoji, Self::Repeat];
 
     /// Its name in model names and files.
     pub fn name(self) -> &'static str {
@@ -249,17 +248,33 @@ pub fn cut(text: &str, most: usize, dice: &mut Dice) -> Vec<String> {
 
 const WORDS: &[&str] = &[
     "the", "a", "river", "signal", "keeps", "quiet", "letters", "between", "two", "stations", "and", "carries",
-    "morning", "light", "over", "bridge", "slowly", "turns", "glass", "towards", "harbour", "where", "engines", "sleep",
-    "under", "snow", "for", "every", "question", "there", "is", "an", "answer", "that", "waits", "résumé", "naïve",
-    "window", "of", "old", "maps", "because", "nobody", "asked", "before", "longer", "than", "expected",
+    "morning", "light", "over", "bridge", "slowly", "turns", "glass", "towards", "harbour", "where", "engines",
+    "sleep", "under", "snow", "for", "every", "question", "there", "is", "an", "answer", "that", "waits", "résumé",
+    "naïve", "window", "of", "old", "maps", "because", "nobody", "asked", "before", "longer", "than", "expected",
 ];
 
 const NAMES: &[&str] = &["total", "items", "node", "value", "index", "queue", "walk", "parse", "limit", "result"];
 
 const EMOJI: &[&str] = &["👩‍👩‍👧‍👦", "🏳️‍🌈", "👍🏽", "e\u{301}", "🇩🇪", "❤️‍🔥", "🙂"];
 
-const CJK: &[&str] =
-    &["今天", "天气", "很好", "我们", "去", "公园", "散步", "データ", "を", "送信", "する", "東京", "の", "空", "静か", "𠮷野"];
+const CJK: &[&str] = &[
+    "今天",
+    "天气",
+    "很好",
+    "我们",
+    "去",
+    "公园",
+    "散步",
+    "データ",
+    "を",
+    "送信",
+    "する",
+    "東京",
+    "の",
+    "空",
+    "静か",
+    "𠮷野",
+];
 
 #[cfg(test)]
 mod tests {
@@ -285,7 +300,11 @@ mod tests {
             assert!(code.contains("\n    ") || !code.contains(":\n"));
             assert!(text(Kind::List, 300, seed).contains("\n1. "));
             assert!(!text(Kind::Cjk, 300, seed).contains(' '));
-            assert!(text(Kind::Emoji, 600, seed).chars().any(|c| matches!(c, '\u{200d}' | '\u{301}' | '\u{fe0f}' | '🙂' | '👍' | '🇩')));
+            assert!(
+                text(Kind::Emoji, 600, seed)
+                    .chars()
+                    .any(|c| matches!(c, '\u{200d}' | '\u{301}' | '\u{fe0f}' | '🙂' | '👍' | '🇩'))
+            );
             let again = text(Kind::Repeat, 600, seed);
             let line = again.find(['.', '?', '!']).map(|at| &again[..at]).unwrap();
             assert!(again.matches(line).count() > 1, "{again}");

@@ -208,13 +208,13 @@ fn curly(text: &str) -> String {
 // === consts ===
 
 /// What a talkative model says first.
-pub(crate) const PREAMBLE: &str = "Sure, continuing where I left off: ";
+pub(in crate::rig) const PREAMBLE: &str = "Sure, continuing where I left off: ";
 
 /// What a model says that will not.
-pub(crate) const REFUSAL: &str = "I'm sorry, but I can't continue that reply.";
+const REFUSAL: &str = "I'm sorry, but I can't continue that reply.";
 
 /// Where a new start leads that takes another way.
-pub(crate) const DIVERGENCE: &str =
+const DIVERGENCE: &str =
     " but let me begin differently this time, with a summary of what matters most before any details follow.";
 
 /// The most characters of a piece of what comes before the rest.

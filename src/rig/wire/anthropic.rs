@@ -53,7 +53,11 @@ impl Blocks {
                 self.start(
                     Block::Tool(*call),
                     frames,
-                    format_args!("\"type\":\"tool_use\",\"id\":{},\"name\":{},\"input\":{{}}", Quoted(id), Quoted(name)),
+                    format_args!(
+                        "\"type\":\"tool_use\",\"id\":{},\"name\":{},\"input\":{{}}",
+                        Quoted(id),
+                        Quoted(name)
+                    ),
                 );
                 self.delta(frames, format_args!("\"type\":\"input_json_delta\",\"partial_json\":\"\""));
             }
@@ -122,10 +126,7 @@ impl Blocks {
             self.delta(frames, format_args!("\"type\":\"signature_delta\",\"signature\":\"{SIGNATURE}\""));
         }
         let index = self.next;
-        frames.event(
-            Some("content_block_stop"),
-            format_args!("{{\"type\":\"content_block_stop\",\"index\":{index}}}"),
-        );
+        frames.event(Some("content_block_stop"), format_args!("{{\"type\":\"content_block_stop\",\"index\":{index}}}"));
         self.next += 1;
     }
 }
