@@ -28,6 +28,8 @@ pub struct Request {
     pub origin: DialectId,
     /// The body as the client sent it, without Segue's own fields.
     pub raw: Map<String, Value>,
+    /// Client headers that change what the body means (`anthropic-beta`), for targets of the same dialect only.
+    pub passed: Vec<(String, String)>,
     /// The level, alias or `connection/model` that the client names.
     pub model: String,
     /// Instructions that stand before the conversation, in order.
@@ -68,6 +70,17 @@ pub struct Request {
     pub stored: bool,
     /// Segue's own fields, taken off the body and the headers.
     pub extensions: Extensions,
+    /// What an answer is called if its provider gives it no name; the server fills it in.
+    pub minted: Minted,
+}
+
+/// Chance and time for an answer's id, drawn where the request came in: encoders are pure and draw none themselves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Minted {
+    /// 128 random bits.
+    pub id: u128,
+    /// Unix time in seconds.
+    pub unix: u64,
 }
 
 /// What a client asks of Segue itself. None of it goes upstream.

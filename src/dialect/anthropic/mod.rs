@@ -1,55 +1,109 @@
-//! anthropic
+//! Anthropic Messages (`POST /v1/messages`), both ways.
+//!
+//! Versions: the API's version 2026-10-21 refuses sampling parameters that 2023-06-01 takes. The default stays with
+//! the older one, which every model still answers; a connection that is configured for the newer one lists
+//! `temperature`, `top_p` and `top_k` among its targets' `drops`. Models that refuse them under any version are in
+//! `quirks`.
+
+mod blocks;
+mod classify;
+mod client;
+mod decode;
+mod encoder;
+mod history;
+mod native;
+mod quirks;
+mod refuse;
+mod sink;
+mod surrogates;
+mod thinking;
+mod translate;
+mod upstream;
 
 use super::{Decode, Dialect, Encode, Expect, Refusal, Reply, WireRequest};
 use crate::chat::{DialectId, Request};
 use crate::event::Step;
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind, Stage};
 use crate::routing::Target;
 use crate::turn::resume::{Carry, How};
 use http::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::{Map, Value};
 
 /// The dialect.
 #[derive(Debug)]
 pub struct Anthropic;
 
+/// The version of the API where a connection names none.
+const VERSION: &str = "2023-06-01";
+
+// === impl Anthropic ===
+
 impl Dialect for Anthropic {
     fn id(&self) -> DialectId {
         DialectId::Anthropic
     }
-    fn encode(&self, _: &Request, _: &Target, _: &Carry) -> Result<WireRequest, Failure> {
-        unimplemented!()
+
+    fn encode(&self, request: &Request, target: &Target, carry: &Carry) -> Result<WireRequest, Failure> {
+        upstream::encode(request, target, carry)
     }
-    fn authorize(&self, _: Option<&str>, _: Option<&str>) -> Vec<(HeaderName, HeaderValue)> {
-        unimplemented!()
+
+    fn authorize(&self, key: Option<&str>, version: Option<&str>) -> Vec<(HeaderName, HeaderValue)> {
+        let mut headers = Vec::with_capacity(2);
+        if let Some(Ok(mut key)) = key.map(HeaderValue::from_str) {
+            key.set_sensitive(true);
+            headers.push((HeaderName::from_static("x-api-key"), key));
+        }
+        if let Ok(version) = HeaderValue::from_str(version.unwrap_or(VERSION)) {
+            headers.push((HeaderName::from_static("anthropic-version"), version));
+        }
+        headers
     }
-    fn classify(&self, _: u16, _: &HeaderMap, _: &[u8]) -> Failure {
-        unimplemented!()
+
+    fn classify(&self, status: u16, headers: &HeaderMap, body: &[u8]) -> Failure {
+        classify::response(status, headers, body)
     }
+
     fn decoder(&self, _: Expect) -> Box<dyn Decode> {
-        unimplemented!()
+        // This API has one answer a request, whatever was asked.
+        Box::new(decode::Decoder::default())
     }
-    fn whole(&self, _: &[u8], _: Expect) -> Result<Vec<Step>, Failure> {
-        unimplemented!()
+
+    fn whole(&self, body: &[u8], _: Expect) -> Result<Vec<Step>, Failure> {
+        match serde_json::from_slice::<Map<String, Value>>(body) {
+            Ok(message) if classify::is_error(&message) => Err(classify::response(200, &HeaderMap::new(), body)),
+            Ok(message) if message.get("content").is_some_and(Value::is_array) => {
+                decode::Decoder::default().whole(message)
+            }
+            _ => Err(Failure::new(Kind::Framing, Stage::Streaming)
+                .saying("the body is neither an event stream nor a message of this API")),
+        }
     }
-    fn how(&self, _: &str) -> How {
-        unimplemented!()
+
+    fn how(&self, model: &str) -> How {
+        if quirks::model(model).prefill { How::Prefill } else { How::Instruct }
     }
+
     fn echoes(&self, _: &str) -> bool {
-        unimplemented!()
+        false
     }
+
     fn default_base_url(&self) -> &'static str {
-        unimplemented!()
+        "https://api.anthropic.com"
     }
+
     fn version_segment(&self) -> &'static str {
-        unimplemented!()
+        "/v1"
     }
-    fn parse(&self, _: &HeaderMap, _: &[u8]) -> Result<Request, Refusal> {
-        unimplemented!()
+
+    fn parse(&self, headers: &HeaderMap, body: &[u8]) -> Result<Request, Refusal> {
+        client::parse(headers, body)
     }
-    fn encoder(&self, _: &Request) -> Box<dyn Encode> {
-        unimplemented!()
+
+    fn encoder(&self, request: &Request) -> Box<dyn Encode> {
+        encoder::encoder(request)
     }
-    fn refuse(&self, _: &Refusal) -> Reply {
-        unimplemented!()
+
+    fn refuse(&self, refusal: &Refusal) -> Reply {
+        refuse::refuse(refusal)
     }
 }

@@ -1,0 +1,280 @@
+//! The content blocks of a Messages stream: what is open, and what its pieces say.
+
+use super::decode::{Decoder, extra, malformed};
+use super::surrogates::{self, Edges};
+use crate::event::{Event, Place, Step};
+use crate::failure::Failure;
+use serde_json::{Map, Value};
+
+/// A started block.
+#[derive(Debug)]
+pub(super) struct Open {
+    /// Its index upstream.
+    index: u64,
+    /// What it is.
+    block: Block,
+}
+
+#[derive(Debug)]
+enum Block {
+    Text,
+    Thinking {
+        /// The signature that came with the start, if none follows.
+        signature: Option<String>,
+    },
+    Redacted,
+    Tool {
+        call: u32,
+        /// Arguments were told.
+        told: bool,
+        /// The arguments that came with the start.
+        input: Option<String>,
+    },
+    /// One without a common form.
+    Other,
+}
+
+/// Which field a piece belongs to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Piece {
+    /// `text`.
+    Text,
+    /// `thinking`.
+    Thinking,
+    /// `partial_json`.
+    Args,
+}
+
+// === impl Decoder ===
+
+impl Decoder {
+    /// Whether the block of that index has no common form.
+    pub(super) fn is_other(&self, index: u64) -> bool {
+        self.open.iter().any(|o| o.index == index && matches!(o.block, Block::Other))
+    }
+
+    pub(super) fn block_start(&mut self, index: u64, block: Value, step: &mut Step) -> Result<(), Failure> {
+        self.begun = true;
+        self.block_stop(index, step);
+        if self.open.len() >= OPEN_MAX {
+            return Err(malformed("too many open content blocks"));
+        }
+        let Value::Object(mut block) = block else {
+            return Err(malformed("a content_block_start without a content_block"));
+        };
+        let mut take = |field: &str| match block.remove(field) {
+            Some(Value::String(text)) => text,
+            _ => String::new(),
+        };
+        let after_text = std::mem::take(&mut self.after_text);
+        let r#type = take("type");
+        let kind = match r#type.as_str() {
+            "text" => {
+                let text = take("text");
+                if after_text {
+                    // The boundary between two text blocks matters to citations alone, and to no other dialect.
+                    let mut fresh = Map::new();
+                    fresh.insert("type".to_owned(), "text".into());
+                    fresh.insert("text".to_owned(), "".into());
+                    extra(Place::Whole, wrap("content_block", fresh), false, step);
+                }
+                self.after_text = true;
+                self.say(Piece::Text, text, step);
+                if let Some(Value::Array(citations)) = block.remove("citations") {
+                    for citation in citations {
+                        let mut fields = Map::new();
+                        fields.insert("type".to_owned(), "citations_delta".into());
+                        fields.insert("citation".to_owned(), citation);
+                        extra(Place::Delta(0), fields, true, step);
+                    }
+                }
+                Block::Text
+            }
+            "thinking" => {
+                step.events.push(Event::Thinking(true));
+                let (text, signature) = (take("thinking"), take("signature"));
+                self.say(Piece::Thinking, text, step);
+                Block::Thinking { signature: Some(signature).filter(|s| !s.is_empty()) }
+            }
+            "redacted_thinking" => {
+                step.events.push(Event::Signature { choice: 0, data: take("data"), redacted: true });
+                Block::Redacted
+            }
+            "tool_use" => {
+                let call = self.calls;
+                self.calls += 1;
+                self.spoke = true;
+                let (id, name) = (take("id"), take("name"));
+                step.events.push(Event::ToolOpen { choice: 0, call, id, name });
+                let input = match block.remove("input") {
+                    Some(Value::Object(input)) if !input.is_empty() => Some(Value::Object(input).to_string()),
+                    Some(Value::String(input)) if !input.is_empty() => Some(input),
+                    _ => None,
+                };
+                Block::Tool { call, told: false, input }
+            }
+            _ => {
+                self.spoke = true;
+                block.insert("type".to_owned(), r#type.into());
+                extra(Place::Whole, wrap("content_block", block), true, step);
+                Block::Other
+            }
+        };
+        self.open.push(Open { index, block: kind });
+        Ok(())
+    }
+
+    pub(super) fn delta(
+        &mut self,
+        index: u64,
+        mut delta: Map<String, Value>,
+        edges: Edges,
+        step: &mut Step,
+    ) -> Result<(), Failure> {
+        let other = self.is_other(index);
+        let r#type = delta.get("type").and_then(Value::as_str).unwrap_or_default();
+        let (piece, field) = match r#type {
+            "text_delta" if !other => (Piece::Text, "text"),
+            "thinking_delta" if !other => (Piece::Thinking, "thinking"),
+            "input_json_delta" if !other => (Piece::Args, "partial_json"),
+            "signature_delta" if !other => {
+                if let Some(open) = self.open.iter_mut().find(|o| o.index == index)
+                    && let Block::Thinking { signature } = &mut open.block
+                    && let Some(Value::String(data)) = delta.remove("signature")
+                {
+                    *signature = Some(data);
+                }
+                return Ok(());
+            }
+            _ if other => {
+                let mut fields = Map::new();
+                fields.insert("type".to_owned(), "content_block_delta".into());
+                fields.insert("delta".to_owned(), Value::Object(delta));
+                extra(Place::Whole, fields, true, step);
+                return Ok(());
+            }
+            _ => {
+                let bound = r#type == "citations_delta";
+                extra(Place::Delta(0), delta, bound, step);
+                return Ok(());
+            }
+        };
+        let text = match delta.remove(field) {
+            Some(Value::String(text)) => text,
+            _ => String::new(),
+        };
+        self.piece(index, piece, text, edges, step).map(|_| ())
+    }
+
+    /// Takes a piece of text, thinking or arguments; whether it is told as it came.
+    pub(super) fn piece(
+        &mut self,
+        index: u64,
+        piece: Piece,
+        text: String,
+        edges: Edges,
+        step: &mut Step,
+    ) -> Result<bool, Failure> {
+        self.begun = true;
+        let untouched = self.high.is_none() && edges == Edges::default();
+        let text = if untouched { text } else { self.mend(index, text, edges) };
+        if piece == Piece::Args {
+            let tool = self.open.iter_mut().find(|o| o.index == index).map(|o| &mut o.block);
+            let Some(Block::Tool { call, told, .. }) = tool else {
+                return Err(malformed("arguments outside a tool call"));
+            };
+            if !text.is_empty() {
+                *told = true;
+                step.events.push(Event::ToolArgs { choice: 0, call: *call, args: text });
+            }
+        } else {
+            self.say(piece, text, step);
+        }
+        if step.events.is_empty() {
+            step.events.push(Event::Alive);
+            return Ok(false);
+        }
+        Ok(untouched)
+    }
+
+    fn say(&mut self, piece: Piece, text: String, step: &mut Step) {
+        if text.is_empty() {
+            return;
+        }
+        self.spoke = true;
+        step.events.push(match piece {
+            Piece::Thinking => Event::Reasoning { choice: 0, text },
+            Piece::Text | Piece::Args => Event::Text { choice: 0, text },
+        });
+    }
+
+    /// Joins the halves of a character that two deltas share.
+    fn mend(&mut self, index: u64, text: String, edges: Edges) -> String {
+        if text.is_empty() && edges == Edges::default() {
+            return text;
+        }
+        let mut whole = String::with_capacity(text.len() + 4);
+        match (self.high.take(), edges.low) {
+            (Some((block, high)), Some(low)) if block == index => whole.push(surrogates::pair(high, low)),
+            (None, None) => {}
+            _ => whole.push(char::REPLACEMENT_CHARACTER),
+        }
+        whole.push_str(&text);
+        self.high = edges.high.map(|high| (index, high));
+        whole
+    }
+
+    pub(super) fn block_stop(&mut self, index: u64, step: &mut Step) {
+        let Some(at) = self.open.iter().position(|o| o.index == index) else { return };
+        let Open { block, .. } = self.open.remove(at);
+        let half = self.high.take_if(|(of, _)| *of == index).map(|_| char::REPLACEMENT_CHARACTER.to_string());
+        match block {
+            Block::Text => self.say(Piece::Text, half.unwrap_or_default(), step),
+            Block::Redacted => {}
+            Block::Thinking { signature } => {
+                self.say(Piece::Thinking, half.unwrap_or_default(), step);
+                if let Some(data) = signature {
+                    step.events.push(Event::Signature { choice: 0, data, redacted: false });
+                }
+                step.events.push(Event::Thinking(false));
+            }
+            Block::Tool { call, told, input } => {
+                let rest = match (told, half) {
+                    (_, Some(half)) => Some(half),
+                    (true, None) => None,
+                    // A call without arguments is an empty object, and never an empty text.
+                    (false, None) => Some(input.unwrap_or_else(|| "{}".to_owned())),
+                };
+                if let Some(args) = rest {
+                    step.events.push(Event::ToolArgs { choice: 0, call, args });
+                }
+                step.events.push(Event::ToolClose { choice: 0, call });
+            }
+            Block::Other => {
+                let mut fields = Map::new();
+                fields.insert("type".to_owned(), "content_block_stop".into());
+                extra(Place::Whole, fields, true, step);
+            }
+        }
+    }
+
+    pub(super) fn close_all(&mut self, step: &mut Step) {
+        while let Some(open) = self.open.first() {
+            let index = open.index;
+            self.block_stop(index, step);
+        }
+    }
+}
+
+// === helpers ===
+
+/// The most blocks that may be open at once; the API opens one.
+const OPEN_MAX: usize = 256;
+
+/// The start of a content block, without its index.
+fn wrap(field: &str, block: Map<String, Value>) -> Map<String, Value> {
+    let mut fields = Map::new();
+    fields.insert("type".to_owned(), format!("{field}_start").into());
+    fields.insert(field.to_owned(), Value::Object(block));
+    fields
+}

@@ -1,0 +1,221 @@
+//! What an error of this API means.
+//!
+//! One table for statuses, error events and errors in the body of a success: the error's type decides, then its
+//! wording where the type is too wide, then the status. Types and statuses are of the vendor's page on errors; wordings
+//! are those seen in the field, the clouds' included.
+
+use crate::failure::{Failure, Kind, Remedy, Said, Stage};
+use crate::retry_after;
+use http::HeaderMap;
+use serde_json::{Map, Value};
+
+/// Request fields without which the request still means the same, so that a target that lacks one may do without.
+const OPTIONAL: [&str; 16] = [
+    "temperature",
+    "top_p",
+    "top_k",
+    "thinking",
+    "output_config.effort",
+    "output_config.format",
+    "output_config",
+    "tool_choice",
+    "stop_sequences",
+    "metadata",
+    "service_tier",
+    "container",
+    "context_management",
+    "speed",
+    "inference_geo",
+    "cache_control",
+];
+
+/// A status that is no success, or the body of a success that is an error.
+pub(super) fn response(status: u16, headers: &HeaderMap, body: &[u8]) -> Failure {
+    let said = said(body);
+    let kind = kind(Some((status, headers)), &said);
+    let mut failure = Failure::new(kind, Stage::Refused);
+    failure.status = Some(status);
+    failure.remedy = remedy(kind, &said);
+    failure.retry_at = match kind {
+        Kind::RateLimited | Kind::Overloaded | Kind::ServerError | Kind::QuotaExhausted => {
+            retry_after::from_headers(headers)
+        }
+        _ => None,
+    };
+    failure.said = said;
+    failure
+}
+
+/// An error inside a stream: the data of the event that tells it.
+pub(super) fn event(data: &[u8]) -> Failure {
+    let said = said(data);
+    let kind = kind(None, &said);
+    let mut failure = Failure::new(kind, Stage::Streaming);
+    failure.remedy = remedy(kind, &said);
+    failure.said = said;
+    failure
+}
+
+/// Whether an event or a body is an error, whatever else it says.
+pub(super) fn is_error(value: &Map<String, Value>) -> bool {
+    let told = value.get("error").is_some_and(|e| e.is_string() || e.as_object().is_some_and(|e| !e.is_empty()));
+    told || matches!(value.get("type").and_then(Value::as_str), Some("error"))
+        || matches!(value.get("object").and_then(Value::as_str), Some("error"))
+}
+
+fn kind(http: Option<(u16, &HeaderMap)>, said: &Said) -> Kind {
+    let status = http.map_or(0, |(status, _)| status);
+    let message = said.message.to_ascii_lowercase();
+    let says = |words: &[&str]| words.iter().any(|w| message.contains(w));
+    let coded = said.code == "context_length_exceeded" || said.r#type == "context_length_exceeded";
+    if coded || (status < 500 && says(TOO_LONG)) {
+        return Kind::ContextTooLong;
+    }
+    if said.code == "insufficient_quota" || (status < 500 && says(NO_CREDIT)) {
+        return Kind::QuotaExhausted;
+    }
+    match said.r#type.as_str() {
+        "overloaded_error" => return Kind::Overloaded,
+        "rate_limit_error" => return Kind::RateLimited,
+        "api_error" | "timeout_error" if matches!(status, 0 | 200..=299) => return Kind::ServerError,
+        "authentication_error" => return Kind::Auth,
+        "billing_error" => return Kind::QuotaExhausted,
+        "request_too_large" => return Kind::ContextTooLong,
+        "permission_error" if !waits(http) => return Kind::Auth,
+        "invalid_request_error" if says(FILTERED) => return Kind::ContentFiltered,
+        "invalid_request_error" | "not_found_error" if status < 500 => return Kind::BadRequest,
+        _ => {}
+    }
+    match status {
+        401 => Kind::Auth,
+        402 => Kind::QuotaExhausted,
+        403 if waits(http) => Kind::RateLimited,
+        403 => Kind::Auth,
+        408 | 409 | 425 | 499 => Kind::ServerError,
+        413 => Kind::ContextTooLong,
+        429 => Kind::RateLimited,
+        400..=499 if says(FILTERED) => Kind::ContentFiltered,
+        400..=499 => Kind::BadRequest,
+        503 | 529 => Kind::Overloaded,
+        500.. => Kind::ServerError,
+        // An error event of a type that nobody knows.
+        0 => Kind::ServerError,
+        // A success or a redirection whose body says nothing that this API would.
+        _ if said.r#type.is_empty() => Kind::Framing,
+        _ => Kind::ServerError,
+    }
+}
+
+const TOO_LONG: &[&str] = &[
+    "prompt is too long",
+    "input is too long",
+    "request is too long",
+    "exceed context limit",
+    "exceeds the context window",
+    "exceeds the maximum context",
+    "maximum context length",
+    "context window limit",
+    "context length exceeded",
+    "too many input tokens",
+    "request exceeds the maximum size",
+    "exceeds the maximum number of tokens",
+    "exceeds the model's maximum",
+];
+const NO_CREDIT: &[&str] =
+    &["credit balance is too low", "reached your specified api usage limits", "exceeded your current quota"];
+const FILTERED: &[&str] =
+    &["blocked by content filtering", "content filtering policy", "violates our usage policy", "content policy"];
+const PREFILL: &[&str] = &[
+    "does not support assistant message prefill",
+    "must end with a user message",
+    "final assistant content cannot end with trailing whitespace",
+    "prefilling assistant messages is not supported",
+    "pre-filling",
+];
+const UNSUPPORTED: &[&str] = &[
+    "extra inputs are not permitted",
+    "not supported",
+    "not support",
+    "unsupported",
+    "is deprecated",
+    "not available",
+    "cannot both be specified",
+    "not permitted",
+];
+
+fn remedy(kind: Kind, said: &Said) -> Option<Remedy> {
+    if kind != Kind::BadRequest {
+        return None;
+    }
+    let message = said.message.to_ascii_lowercase();
+    let says = |words: &[&str]| words.iter().any(|w| message.contains(w));
+    if says(PREFILL) {
+        return Some(Remedy::Instruct);
+    }
+    let thinking_block = says(&["signature", "redacted_thinking", "thinking block", "`thinking` block"])
+        && says(&["invalid", "signature", "cannot be modified", "expected", "must start with", "prefix"]);
+    if thinking_block {
+        return Some(Remedy::StripReasoning);
+    }
+    if !says(UNSUPPORTED) {
+        return None;
+    }
+    if message.contains("cannot both be specified") {
+        return Some(Remedy::Drop("top_p".to_owned()));
+    }
+    let named = if said.param.is_empty() { field(&message) } else { field(&said.param.to_ascii_lowercase()) };
+    named.map(|f| Remedy::Drop(f.to_owned()))
+}
+
+/// The optional field that a message is about: the one that it names first, in quotes or before a colon.
+fn field(message: &str) -> Option<&'static str> {
+    // A path into the messages or tools is no top-level field, whatever its last name is.
+    if message.starts_with("messages.") || message.starts_with("tools.") || message.starts_with("system.") {
+        return None;
+    }
+    if message.contains("effort") {
+        return Some("output_config.effort");
+    }
+    OPTIONAL
+        .iter()
+        .filter_map(|f| message.find(f).map(|at| (at, *f)))
+        .min_by_key(|(at, f)| (*at, std::cmp::Reverse(f.len())))
+        .map(|(_, f)| f)
+}
+
+/// What the provider said: the API's own form, the flat and string forms of servers that imitate it, or bare text.
+fn said(body: &[u8]) -> Said {
+    let Ok(value) = serde_json::from_slice::<Value>(body) else {
+        let text = String::from_utf8_lossy(&body[..body.len().min(Said::MAX)]);
+        let text = text.trim();
+        let message = if text.starts_with('<') { "the provider answered with an HTML page" } else { text };
+        return Said { message: Said::clip(message.to_owned()), ..Said::default() };
+    };
+    let value = value.as_array().and_then(|a| a.first()).unwrap_or(&value);
+    let error = match value.get("error") {
+        Some(Value::String(text)) => return Said { message: Said::clip(text.clone()), ..Said::default() },
+        Some(Value::Object(_)) => &value["error"],
+        _ => value,
+    };
+    let text = |pointer: &str| match error.pointer(pointer) {
+        Some(Value::String(text)) => Said::clip(text.clone()),
+        Some(Value::Number(number)) => number.to_string(),
+        _ => String::new(),
+    };
+    let or = |first: String, second: &str| if first.is_empty() { text(second) } else { first };
+    Said {
+        r#type: text("/type"),
+        code: or(text("/details/error_code"), "/code"),
+        message: or(or(text("/message"), "/Message"), "/detail"),
+        param: text("/param"),
+    }
+}
+
+/// Whether the provider says when to come back.
+fn waits(http: Option<(u16, &HeaderMap)>) -> bool {
+    http.is_some_and(|(_, headers)| headers.contains_key("retry-after") || headers.contains_key("retry-after-ms"))
+}
+
+#[cfg(test)]
+#[path = "tests/classify.rs"]
+mod tests;
