@@ -118,7 +118,10 @@ fn shared_fates(config: &Config, level: &Level, out: &mut About<'_>) {
         if rows.len() == chain.len() && rows.len() > 1 {
             out.warn(format!("{cause} takes out the whole chain"), "add a target that does not share it");
         } else if rows.len() > 1 {
-            out.warn(format!("{cause} takes out {}", list(&rows)), "replace one of them by a target that does not share it");
+            out.warn(
+                format!("{cause} takes out {}", list(&rows)),
+                "replace one of them by a target that does not share it",
+            );
         }
     }
     same_hosts(config, chain, out);
@@ -132,7 +135,8 @@ fn shared_fates(config: &Config, level: &Level, out: &mut About<'_>) {
             }
         }
     }
-    for row in chain.iter().filter(|r| r.target.domains.is_empty()).take(if chain.len() > 1 { chain.len() } else { 0 }) {
+    for row in chain.iter().filter(|r| r.target.domains.is_empty()).take(if chain.len() > 1 { chain.len() } else { 0 })
+    {
         out.note(
             format!("nothing is known of what {} shares its fate with", name(row)),
             "give its connection `domains = [\"vendor:…\", \"cloud:…\", \"region:…\"]`",
@@ -161,7 +165,7 @@ fn same_hosts(config: &Config, chain: &[Entry], out: &mut About<'_>) {
 
 fn clocks(level: &Level, out: &mut About<'_>) {
     let Timeouts { turn, client_write, .. } = level.timeouts;
-    let sum: Duration = level.chain.iter().map(|row| first_limit(row)).sum();
+    let sum: Duration = level.chain.iter().map(first_limit).sum();
     if level.chain.len() > 1 && sum > turn {
         out.warn(
             format!(
@@ -175,7 +179,11 @@ fn clocks(level: &Level, out: &mut About<'_>) {
     }
     if client_write > turn {
         out.note(
-            format!("`client_write` ({}) is longer than the turn ({}) and never counts", show(client_write), show(turn)),
+            format!(
+                "`client_write` ({}) is longer than the turn ({}) and never counts",
+                show(client_write),
+                show(turn)
+            ),
             "",
         );
     }
@@ -184,12 +192,23 @@ fn clocks(level: &Level, out: &mut About<'_>) {
         let mut order = |first: (&str, Duration), second: (&str, Duration), what: &str| {
             if first.1 >= second.1 {
                 let (a, b) = (show(first.1), show(second.1));
-                out.warn(format!("{}: `{}` ({a}) is not shorter than `{}` ({b}): {what}", name(row), first.0, second.0), "");
+                out.warn(
+                    format!("{}: `{}` ({a}) is not shorter than `{}` ({b}): {what}", name(row), first.0, second.0),
+                    "",
+                );
             }
         };
-        order(("connect", clocks.connect), ("first_token", clocks.first_token), "a host that does not answer uses up all the time");
+        order(
+            ("connect", clocks.connect),
+            ("first_token", clocks.first_token),
+            "a host that does not answer uses up all the time",
+        );
         if let Some(suspect) = clocks.suspect {
-            order(("suspect", suspect), ("stall", clocks.stall), "no challenger ever starts before the leader is given up");
+            order(
+                ("suspect", suspect),
+                ("stall", clocks.stall),
+                "no challenger ever starts before the leader is given up",
+            );
         }
         if clocks.stall > clocks.idle {
             order(("stall", clocks.stall), ("idle", clocks.idle), "a silent target is given up by `idle` first");
@@ -199,7 +218,11 @@ fn clocks(level: &Level, out: &mut About<'_>) {
             order(("thinking", clocks.thinking), ("turn", turn), "a turn may end while the model still thinks");
         }
         if clocks.thinking < clocks.first_token && row.target.reasons {
-            order(("first_token", clocks.first_token), ("thinking", clocks.thinking), "a thinking model gets less time than others");
+            order(
+                ("first_token", clocks.first_token),
+                ("thinking", clocks.thinking),
+                "a thinking model gets less time than others",
+            );
         }
     }
 }
@@ -214,7 +237,10 @@ fn races(level: &Level, out: &mut About<'_>) {
     let alone = level.chain.len() == 1;
     let soft = level.chain.iter().any(|row| row.timeouts.suspect.is_some() || row.timeouts.pace.is_some());
     if alone && (level.hedge.is_some() || soft) {
-        out.warn("`hedge`, `suspect` and `pace` start challengers, but there is no second target", "add one, or leave them out");
+        out.warn(
+            "`hedge`, `suspect` and `pace` start challengers, but there is no second target",
+            "add one, or leave them out",
+        );
     }
     let Some(hedge) = level.hedge else { return };
     let latest = match hedge.after {
@@ -245,7 +271,11 @@ fn capabilities(level: &Level, out: &mut About<'_>) {
             && own < first
         {
             out.note(
-                format!("{} takes {own} tokens, {} {first}: longer conversations have one fallback less", name(row), name(primary)),
+                format!(
+                    "{} takes {own} tokens, {} {first}: longer conversations have one fallback less",
+                    name(row),
+                    name(primary)
+                ),
                 "",
             );
         }
@@ -259,10 +289,16 @@ fn capabilities(level: &Level, out: &mut About<'_>) {
         }
     }
     if level.chain.iter().all(|row| row.target.continuation == Continuation::Restart) {
-        out.warn("no target continues a turn of which something was delivered", "leave `continuation` at \"auto\" somewhere");
+        out.warn(
+            "no target continues a turn of which something was delivered",
+            "leave `continuation` at \"auto\" somewhere",
+        );
     }
     if !fallbacks.is_empty() && level.structured == Delivery::Hold {
-        out.note("structured output is held until it is whole and checked, because there is a fallback", "`structured = \"stream\"` gives it at once");
+        out.note(
+            "structured output is held until it is whole and checked, because there is a fallback",
+            "`structured = \"stream\"` gives it at once",
+        );
     }
 }
 

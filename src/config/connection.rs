@@ -137,7 +137,11 @@ impl Connection {
             }
         }
         let plain = self.base_url.as_deref().is_some_and(|url| url.starts_with("http://"));
-        if !near && has_key && plain && let Some(url) = section.get("base_url") {
+        if !near
+            && has_key
+            && plain
+            && let Some(url) = section.get("base_url")
+        {
             url.warn("sends the API key unencrypted", "use https://");
         }
     }
@@ -231,7 +235,9 @@ pub(super) fn check_name(entry: &Named<'_>, what: &str) {
         entry.value.doc.error(
             entry.at.start,
             &entry.value.key,
-            format!("no good name for a {what}: 1 to {MAX_NAME} characters without space, slash, quote, `?`, `#` and `%`"),
+            format!(
+                "no good name for a {what}: 1 to {MAX_NAME} characters without space, slash, quote, `?`, `#` and `%`"
+            ),
             format!("write for example `[{what}s.{what}-1]`"),
         );
     }
@@ -277,12 +283,7 @@ fn version(value: &Value<'_>, dialect: DialectId) -> Option<String> {
 }
 
 /// Names and values, each a string or a reference to a secret.
-fn pairs(
-    section: &Section<'_>,
-    key: &str,
-    whose: &str,
-    fits: impl Fn(&Named<'_>) -> bool,
-) -> Vec<(String, Secret)> {
+fn pairs(section: &Section<'_>, key: &str, whose: &str, fits: impl Fn(&Named<'_>) -> bool) -> Vec<(String, Secret)> {
     let mut pairs = Vec::new();
     for entry in section.names(key) {
         if !fits(&entry) {

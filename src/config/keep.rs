@@ -139,7 +139,8 @@ impl Ledger {
                 continue;
             };
             if !connections.contains(&connection) {
-                let remedy = did_you_mean(connection, connections.iter().copied(), "add the connection, or remove the price");
+                let remedy =
+                    did_you_mean(connection, connections.iter().copied(), "add the connection, or remove the price");
                 let message = format!("there is no connection `{connection}`");
                 section.doc.error(entry.at.start, &entry.value.key, message, remedy);
             }

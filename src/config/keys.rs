@@ -8,7 +8,16 @@ pub const KEYS: &[(&str, &[&str])] = &[
     (
         "",
         &[
-            "server", "admin", "timeouts", "connections", "levels", "tenants", "limits", "seam", "store", "ledger",
+            "server",
+            "admin",
+            "timeouts",
+            "connections",
+            "levels",
+            "tenants",
+            "limits",
+            "seam",
+            "store",
+            "ledger",
             "alerts",
         ],
     ),
@@ -111,7 +120,10 @@ pub const KEYS: &[(&str, &[&str])] = &[
 pub const NOT_YET: &[(&str, &str)] = &[
     ("server.tls", "TLS is not served yet; put a proxy that does in front"),
     ("connections.*.dialect = responses", "the dialect `responses` is not spoken yet"),
-    ("connections.*.dialect = gemini", "the dialect `gemini` is not spoken yet; Google also speaks `chat` at https://generativelanguage.googleapis.com/v1beta/openai"),
+    (
+        "connections.*.dialect = gemini",
+        "the dialect `gemini` is not spoken yet; Google also speaks `chat` at https://generativelanguage.googleapis.com/v1beta/openai",
+    ),
     ("connections.*.dialect = bedrock", "the dialect `bedrock` is not spoken yet"),
     ("connections.*.warm", "no connections are kept ready yet"),
     ("levels.*.affinity", "conversations do not stay with a fallback yet"),
@@ -128,7 +140,6 @@ pub const NOT_YET: &[(&str, &str)] = &[
     ("limits.rpm", "the gateway's own rate is not limited yet"),
     ("limits.tpm", "the gateway's own rate is not limited yet"),
     ("store.backend = redis", "only the store in memory is built"),
-    ("store.domains", "the store is in this process; it shares Segue's own domains"),
     ("ledger.path != off", "no ledger is kept yet"),
     ("ledger.keep", "no ledger is kept yet"),
     ("ledger.bodies = true", "no ledger is kept yet"),
@@ -136,18 +147,8 @@ pub const NOT_YET: &[(&str, &str)] = &[
     ("alerts.webhook", "no alerts are sent yet"),
 ];
 
-const TIMEOUTS: &[&str] = &[
-    "connect",
-    "first_token",
-    "thinking",
-    "suspect",
-    "pace",
-    "stall",
-    "idle",
-    "turn",
-    "client_write",
-    "error_body",
-];
+const TIMEOUTS: &[&str] =
+    &["connect", "first_token", "thinking", "suspect", "pace", "stall", "idle", "turn", "client_write", "error_body"];
 
 const QUOTA: &[&str] = &["in_flight", "rpm", "tpm"];
 

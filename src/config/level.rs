@@ -33,7 +33,7 @@ pub(super) fn read(entry: &Named<'_>, around: &Around<'_>) -> Option<Arc<Level>>
     let queue = section.get("queue").and_then(|v| v.duration_or_off()).flatten();
     if queue.is_some() && shed_at.is_none() && section.get("shed_at").is_none() {
         section.doc.warn(
-            section.get("queue").map_or(section.start(), |v| v.at.start),
+            section.get("queue").map_or_else(|| section.start(), |v| v.at.start),
             &format!("{}.queue", section.key),
             "has no effect without `shed_at`",
             "add `shed_at = 0.9`",
@@ -59,11 +59,7 @@ pub(super) fn read(entry: &Named<'_>, around: &Around<'_>) -> Option<Arc<Level>>
         structured: section.choice("structured", &DELIVERY, base.structured),
         conversation: section.choice(
             "conversation",
-            &[
-                ("reject", Concurrency::Reject),
-                ("queue", Concurrency::Queue),
-                ("supersede", Concurrency::Supersede),
-            ],
+            &[("reject", Concurrency::Reject), ("queue", Concurrency::Queue), ("supersede", Concurrency::Supersede)],
             base.conversation,
         ),
         affinity: section.duration("affinity", Zero::Allowed, base.affinity),
@@ -80,7 +76,8 @@ pub(super) fn read(entry: &Named<'_>, around: &Around<'_>) -> Option<Arc<Level>>
         && level.chain.iter().all(|e| e.target.quality > min)
         && let Some(value) = section.get("min_quality")
     {
-        value.error(format!("no target of the chain is of quality {min} or better"), "raise it, or add a better target");
+        value
+            .error(format!("no target of the chain is of quality {min} or better"), "raise it, or add a better target");
     }
     Some(Arc::new(level))
 }
@@ -95,16 +92,20 @@ fn chain(section: &Section<'_>, around: &Around<'_>, clocks: Timeouts) -> Option
         return None;
     }
     let mut chain: Vec<Entry> = Vec::new();
-    let (mut skipped, mut broken) = (0, false);
+    let (mut unusable, mut broken) = (None, false);
     for row in &rows {
         match place(row, around, clocks) {
             Row::Broken => broken = true,
-            Row::Unusable => skipped += 1,
+            Row::Unusable(why) => unusable = Some(why),
             Row::Usable(entry) => {
-                let same = |e: &Entry| e.target.connection == entry.target.connection && e.target.model == entry.target.model;
+                let same =
+                    |e: &Entry| e.target.connection == entry.target.connection && e.target.model == entry.target.model;
                 if chain.iter().any(same) {
                     let target = format!("{}/{}", entry.target.connection, entry.target.model);
-                    row.warn(format!("{target} stands in the chain already"), "a target is asked once a turn; this place is left out");
+                    row.warn(
+                        format!("{target} stands in the chain already"),
+                        "a target is asked once a turn; this place is left out",
+                    );
                 } else {
                     chain.push(entry);
                 }
@@ -122,8 +123,11 @@ fn chain(section: &Section<'_>, around: &Around<'_>, clocks: Timeouts) -> Option
         );
         return None;
     }
-    if chain.is_empty() && !broken && skipped > 0 {
-        value.error("no target is left that can be asked yet", "add a target whose dialect is built; the warnings say more");
+    if chain.is_empty()
+        && !broken
+        && let Some(why) = unusable
+    {
+        value.error(format!("no target is left that can be asked: {why}"), "add a target of another dialect");
     }
     (!chain.is_empty()).then_some(chain)
 }
@@ -131,8 +135,8 @@ fn chain(section: &Section<'_>, around: &Around<'_>, clocks: Timeouts) -> Option
 /// What a row of a chain comes to.
 enum Row {
     Usable(Entry),
-    /// Its dialect is not built yet.
-    Unusable,
+    /// Its dialect is not built yet, as this says.
+    Unusable(&'static str),
     /// It has mistakes, or its connection has.
     Broken,
 }
@@ -145,14 +149,20 @@ fn place(row: &Value<'_>, around: &Around<'_>, clocks: Timeouts) -> Row {
         && !around.names.contains(name)
     {
         let otherwise = format!("add `[connections.{name}]`");
-        value.error(format!("there is no connection `{name}`"), did_you_mean(name, around.names.iter().copied(), &otherwise));
+        value.error(
+            format!("there is no connection `{name}`"),
+            did_you_mean(name, around.names.iter().copied(), &otherwise),
+        );
     }
     let facts = facts(&section);
     let own = section.section("timeouts");
     if let Some(own) = &own {
         for key in timeouts::OF_THE_TURN {
             if let Some(value) = own.get(key) {
-                value.warn("is a clock of the whole turn and has no effect on one target", "set it in the level's `timeouts`");
+                value.warn(
+                    "is a clock of the whole turn and has no effect on one target",
+                    "set it in the level's `timeouts`",
+                );
             }
         }
     }
@@ -164,7 +174,7 @@ fn place(row: &Value<'_>, around: &Around<'_>, clocks: Timeouts) -> Row {
     let (Some(connection), Some(model)) = (connection, model) else { return Row::Broken };
     if let Some(why) = connection.unusable() {
         row.warn(format!("is left out of the chain: {why}"), "");
-        return Row::Unusable;
+        return Row::Unusable(why);
     }
     let target = Target {
         connection: Arc::clone(&connection.name),
@@ -205,7 +215,10 @@ fn facts(section: &Section<'_>) -> Target {
         && output > window
         && let Some(value) = section.get("max_output")
     {
-        value.error(format!("is larger than the `context_window` of {window}"), "an answer is part of the window; correct one of them");
+        value.error(
+            format!("is larger than the `context_window` of {window}"),
+            "an answer is part of the window; correct one of them",
+        );
     }
     facts
 }
@@ -257,12 +270,7 @@ fn hedge(section: &Section<'_>, budget: f64) -> Option<Hedge> {
     {
         after.error("lies outside of `min` and `max`", "leave `min` and `max` out: they bound a percentile");
     }
-    Some(Hedge {
-        after: when?,
-        min: bounds.0,
-        max: bounds.1,
-        budget: section.share("budget", Zero::Allowed, budget),
-    })
+    Some(Hedge { after: when?, min: bounds.0, max: bounds.1, budget: section.share("budget", Zero::Allowed, budget) })
 }
 
 /// For values whose range was checked to fit.

@@ -6,20 +6,20 @@
 //! [`Resolver`].
 
 pub mod check;
-pub mod connection;
+mod connection;
 mod document;
 pub mod draw;
-pub mod keep;
+mod keep;
 pub mod keys;
 mod level;
 pub mod lookup;
 mod net;
 mod problem;
-pub mod quota;
+mod quota;
 pub mod redact;
 mod secret;
-pub mod server;
-pub mod tenant;
+mod server;
+mod tenant;
 #[cfg(test)]
 mod tests;
 mod timeouts;
@@ -145,7 +145,10 @@ fn read(top: &Section<'_>) -> Option<Config> {
     if server.listen == admin.listen && server.listen.port() != 0 {
         let listen = sections.1.iter().chain(&sections.0).find_map(|s| s.get("listen"));
         if let Some(value) = listen {
-            value.error(format!("{} is both the clients' and the admin address", admin.listen), "give each its own port");
+            value.error(
+                format!("{} is both the clients' and the admin address", admin.listen),
+                "give each its own port",
+            );
         }
     }
     Some(Config { server, admin, connections, levels, tenants, limits, store, ledger, alerts })
@@ -161,13 +164,14 @@ fn connections_with_tenants_keys<'a>(top: &Section<'a>) -> Vec<&'a str> {
     use toml::de::DeValue;
     let Some(tenants) = top.get("tenants") else { return Vec::new() };
     let DeValue::Table(tenants) = tenants.value else { return Vec::new() };
-    let credentials = tenants.iter().filter_map(|(_, tenant)| tenant.get_ref().get("credentials")?.get_ref().as_table());
+    let credentials =
+        tenants.iter().filter_map(|(_, tenant)| tenant.get_ref().get("credentials")?.get_ref().as_table());
     credentials.flat_map(|table| table.iter().map(|(name, _)| name.get_ref().as_ref())).collect()
 }
 
 fn judge_emptiness(top: &Section<'_>, connections: &[&str], levels: &[&str]) {
     let empty = |key: &str, names: &[&str]| names.is_empty() && top.get(key).is_none_or(|v| v.value.is_table());
-    let start = |key: &str| top.get(key).map_or(top.start(), |v| v.at.start);
+    let start = |key: &str| top.get(key).map_or_else(|| top.start(), |v| v.at.start);
     if empty("connections", connections) {
         top.doc.error(
             start("connections"),

@@ -49,7 +49,9 @@ pub(super) fn is_near(url: &str) -> bool {
     let Some(host) = host(url) else { return false };
     match host.parse::<IpAddr>() {
         Ok(IpAddr::V4(ip)) => ip.is_loopback() || ip.is_private() || ip.is_link_local() || ip.is_unspecified(),
-        Ok(IpAddr::V6(ip)) => ip.is_loopback() || ip.is_unique_local() || ip.is_unicast_link_local() || ip.is_unspecified(),
+        Ok(IpAddr::V6(ip)) => {
+            ip.is_loopback() || ip.is_unique_local() || ip.is_unicast_link_local() || ip.is_unspecified()
+        }
         Err(_) => !host.contains('.') || PRIVATE.iter().any(|suffix| host.ends_with(suffix)),
     }
 }

@@ -5,9 +5,7 @@
 
 use super::units::show;
 use super::{Backend, Breaker, Config, Connection, Http2, Limits, Quota, Server, Tenant};
-use crate::routing::{
-    After, Concurrency, Continuation, Delivery, Entry, Hedge, History, Level, RateLimited, Timeouts,
-};
+use crate::routing::{After, Concurrency, Continuation, Delivery, Entry, Hedge, History, Level, RateLimited, Timeouts};
 use serde_json::{Map, Value, json};
 use std::time::{Duration, SystemTime};
 
@@ -18,14 +16,14 @@ pub const HIDDEN: &str = "•••";
 pub fn redact(config: &Config) -> Value {
     let connections = config.connections.iter().map(|c| (c.name.to_string(), connection(c)));
     let levels = config.levels.iter().map(|l| (l.name.to_string(), level(l)));
-    let tenants = config.tenants.as_ref().map(|all| {
-        Value::Object(all.iter().map(|t| (t.name.to_string(), tenant(t))).collect())
-    });
+    let tenants =
+        config.tenants.as_ref().map(|all| Value::Object(all.iter().map(|t| (t.name.to_string(), tenant(t))).collect()));
     let store = &config.store;
     let ledger = &config.ledger;
-    let prices = ledger.prices.iter().map(|p| {
-        (format!("{}/{}", p.connection, p.model), json!({ "input": p.input, "output": p.output }))
-    });
+    let prices = ledger
+        .prices
+        .iter()
+        .map(|p| (format!("{}/{}", p.connection, p.model), json!({ "input": p.input, "output": p.output })));
     json!({
         "server": server(&config.server),
         "admin": { "listen": config.admin.listen.to_string(), "token": config.admin.token.as_ref().map(|_| HIDDEN) },
@@ -33,6 +31,8 @@ pub fn redact(config: &Config) -> Value {
         "levels": levels.collect::<Map<_, _>>(),
         "tenants": tenants,
         "limits": limits(&config.limits),
+        // One for all levels.
+        "seam": { "window": config.levels.first().map(|l| l.seam_window) },
         "store": {
             "backend": if matches!(store.backend, Backend::Memory) { "memory" } else { "redis" },
             "url": if matches!(store.backend, Backend::Memory) { None } else { Some(HIDDEN) },
@@ -190,7 +190,8 @@ fn tenant(tenant: &Tenant) -> Value {
         .iter()
         .map(|key| {
             let digest: String = key.sha256.iter().take(4).map(|b| format!("{b:02x}")).collect();
-            let expires = key.expires.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok()).map(|d| d.as_secs());
+            let expires =
+                key.expires.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok()).map(|d| d.as_secs());
             json!({ "sha256": format!("{digest}…"), "expires": expires, "limits": quota(&key.limits) })
         })
         .collect();

@@ -32,7 +32,8 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let long = || format!("`{text}` is longer than {} days", MAX_DURATION.as_secs() / 86400);
     let value = Duration::try_from_secs_f64(total).map_err(|_| long())?;
     // Fractions of seconds are rounded to what can be written: nobody means 1.4999999.
-    let value = Duration::from_micros(u64::try_from((value + Duration::from_nanos(500)).as_micros()).unwrap_or(u64::MAX));
+    let value =
+        Duration::from_micros(u64::try_from((value + Duration::from_nanos(500)).as_micros()).unwrap_or(u64::MAX));
     if value > MAX_DURATION { Err(long()) } else { Ok(value) }
 }
 
@@ -93,7 +94,8 @@ pub(super) fn moment(value: &Datetime) -> Result<SystemTime, String> {
     let date = value.date.ok_or_else(|| format!("`{value}` has no date"))?;
     let mut seconds = days(i64::from(date.year), i64::from(date.month), i64::from(date.day)) * 86400;
     if let Some(time) = value.time {
-        seconds += i64::from(time.hour) * 3600 + i64::from(time.minute) * 60 + i64::from(time.second.unwrap_or_default());
+        seconds +=
+            i64::from(time.hour) * 3600 + i64::from(time.minute) * 60 + i64::from(time.second.unwrap_or_default());
     }
     if let Some(Offset::Custom { minutes }) = value.offset {
         seconds -= i64::from(minutes) * 60;
@@ -160,7 +162,9 @@ mod tests {
         ] {
             assert_eq!(duration(text), Ok(Duration::from_millis(millis)), "{text}");
         }
-        for text in ["", "5", "s", "-5s", "5 s", "5x", "5sec", "1e3s", "5s!", "99999999999999d", "3651d", "..s", "1..2s"] {
+        for text in
+            ["", "5", "s", "-5s", "5 s", "5x", "5sec", "1e3s", "5s!", "99999999999999d", "3651d", "..s", "1..2s"]
+        {
             assert!(duration(text).is_err(), "{text}");
         }
         assert!(duration("5").unwrap_err().contains("no unit"));

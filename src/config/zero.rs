@@ -145,7 +145,7 @@ const LEVELS: [(&str, &str); 4] = [
     ("low", ""),
     (
         "voice",
-        "timeouts = { first_token = \"1500ms\", suspect = \"400ms\", stall = \"1200ms\", turn = \"60s\" }\n\
+        "timeouts = { connect = \"500ms\", first_token = \"1500ms\", suspect = \"400ms\", stall = \"1200ms\", turn = \"60s\" }\n\
          hedge = { after = \"p90\" }\nretries = 0\nconversation = \"supersede\"\n",
     ),
 ];
@@ -174,7 +174,10 @@ mod tests {
 
     #[test]
     fn the_table_of_models_is_whole() {
-        let table = table().unwrap_or_else(|| Table { dated: toml::value::Datetime { date: None, time: None, offset: None }, vendors: Vec::new() });
+        let table = table().unwrap_or_else(|| Table {
+            dated: toml::value::Datetime { date: None, time: None, offset: None },
+            vendors: Vec::new(),
+        });
         let names: Vec<_> = table.vendors.iter().map(|v| v.variable.as_str()).collect();
         assert_eq!(
             names,
