@@ -165,7 +165,7 @@ fn same_hosts(config: &Config, chain: &[Entry], out: &mut About<'_>) {
 
 fn clocks(level: &Level, out: &mut About<'_>) {
     let Timeouts { turn, client_write, .. } = level.timeouts;
-    let sum: Duration = level.chain.iter().map(|row| first_limit(row)).sum();
+    let sum: Duration = level.chain.iter().map(first_limit).sum();
     if level.chain.len() > 1 && sum > turn {
         out.warn(
             format!(

@@ -72,15 +72,18 @@ impl<'a> Document<'a> {
     }
 
     pub(super) fn error(&self, at: usize, key: &str, message: impl Into<String>, remedy: impl Into<String>) {
-        self.errors.borrow_mut().push(self.problem(at, key, message.into(), remedy.into()));
+        self.note(&self.errors, at, key, message.into(), remedy.into());
     }
 
     pub(super) fn warn(&self, at: usize, key: &str, message: impl Into<String>, remedy: impl Into<String>) {
-        self.warnings.borrow_mut().push(self.problem(at, key, message.into(), remedy.into()));
+        self.note(&self.warnings, at, key, message.into(), remedy.into());
     }
 
-    fn problem(&self, at: usize, key: &str, message: String, remedy: String) -> Problem {
-        Problem { place: self.place(at), key: key.to_owned(), message, remedy }
+    fn note(&self, list: &RefCell<Vec<Problem>>, at: usize, key: &str, message: String, remedy: String) {
+        let mut list = list.borrow_mut();
+        if list.len() < MAX_PROBLEMS {
+            list.push(Problem { place: self.place(at), key: key.to_owned(), message, remedy });
+        }
     }
 
     pub(super) fn is_sound(&self) -> bool {
@@ -284,5 +287,8 @@ pub(super) fn join(a: &str, b: &str) -> String {
         (false, false) => format!("{a}.{b:?}"),
     }
 }
+
+/// More errors, or more warnings, than this are not read by anyone.
+const MAX_PROBLEMS: usize = 200;
 
 const BOM: char = '\u{feff}';

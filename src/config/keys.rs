@@ -140,7 +140,6 @@ pub const NOT_YET: &[(&str, &str)] = &[
     ("limits.rpm", "the gateway's own rate is not limited yet"),
     ("limits.tpm", "the gateway's own rate is not limited yet"),
     ("store.backend = redis", "only the store in memory is built"),
-    ("store.domains", "the store is in this process; it shares Segue's own domains"),
     ("ledger.path != off", "no ledger is kept yet"),
     ("ledger.keep", "no ledger is kept yet"),
     ("ledger.bodies = true", "no ledger is kept yet"),

@@ -33,7 +33,7 @@ pub(super) fn read(entry: &Named<'_>, around: &Around<'_>) -> Option<Arc<Level>>
     let queue = section.get("queue").and_then(|v| v.duration_or_off()).flatten();
     if queue.is_some() && shed_at.is_none() && section.get("shed_at").is_none() {
         section.doc.warn(
-            section.get("queue").map_or(section.start(), |v| v.at.start),
+            section.get("queue").map_or_else(|| section.start(), |v| v.at.start),
             &format!("{}.queue", section.key),
             "has no effect without `shed_at`",
             "add `shed_at = 0.9`",
@@ -92,11 +92,11 @@ fn chain(section: &Section<'_>, around: &Around<'_>, clocks: Timeouts) -> Option
         return None;
     }
     let mut chain: Vec<Entry> = Vec::new();
-    let (mut skipped, mut broken) = (0, false);
+    let (mut unusable, mut broken) = (None, false);
     for row in &rows {
         match place(row, around, clocks) {
             Row::Broken => broken = true,
-            Row::Unusable => skipped += 1,
+            Row::Unusable(why) => unusable = Some(why),
             Row::Usable(entry) => {
                 let same =
                     |e: &Entry| e.target.connection == entry.target.connection && e.target.model == entry.target.model;
@@ -123,11 +123,11 @@ fn chain(section: &Section<'_>, around: &Around<'_>, clocks: Timeouts) -> Option
         );
         return None;
     }
-    if chain.is_empty() && !broken && skipped > 0 {
-        value.error(
-            "no target is left that can be asked yet",
-            "add a target whose dialect is built; the warnings say more",
-        );
+    if chain.is_empty()
+        && !broken
+        && let Some(why) = unusable
+    {
+        value.error(format!("no target is left that can be asked: {why}"), "add a target of another dialect");
     }
     (!chain.is_empty()).then_some(chain)
 }
@@ -135,8 +135,8 @@ fn chain(section: &Section<'_>, around: &Around<'_>, clocks: Timeouts) -> Option
 /// What a row of a chain comes to.
 enum Row {
     Usable(Entry),
-    /// Its dialect is not built yet.
-    Unusable,
+    /// Its dialect is not built yet, as this says.
+    Unusable(&'static str),
     /// It has mistakes, or its connection has.
     Broken,
 }
@@ -174,7 +174,7 @@ fn place(row: &Value<'_>, around: &Around<'_>, clocks: Timeouts) -> Row {
     let (Some(connection), Some(model)) = (connection, model) else { return Row::Broken };
     if let Some(why) = connection.unusable() {
         row.warn(format!("is left out of the chain: {why}"), "");
-        return Row::Unusable;
+        return Row::Unusable(why);
     }
     let target = Target {
         connection: Arc::clone(&connection.name),

@@ -6,20 +6,20 @@
 //! [`Resolver`].
 
 pub mod check;
-pub mod connection;
+mod connection;
 mod document;
 pub mod draw;
-pub mod keep;
+mod keep;
 pub mod keys;
 mod level;
 pub mod lookup;
 mod net;
 mod problem;
-pub mod quota;
+mod quota;
 pub mod redact;
 mod secret;
-pub mod server;
-pub mod tenant;
+mod server;
+mod tenant;
 #[cfg(test)]
 mod tests;
 mod timeouts;
@@ -171,7 +171,7 @@ fn connections_with_tenants_keys<'a>(top: &Section<'a>) -> Vec<&'a str> {
 
 fn judge_emptiness(top: &Section<'_>, connections: &[&str], levels: &[&str]) {
     let empty = |key: &str, names: &[&str]| names.is_empty() && top.get(key).is_none_or(|v| v.value.is_table());
-    let start = |key: &str| top.get(key).map_or(top.start(), |v| v.at.start);
+    let start = |key: &str| top.get(key).map_or_else(|| top.start(), |v| v.at.start);
     if empty("connections", connections) {
         top.doc.error(
             start("connections"),

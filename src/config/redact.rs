@@ -31,6 +31,8 @@ pub fn redact(config: &Config) -> Value {
         "levels": levels.collect::<Map<_, _>>(),
         "tenants": tenants,
         "limits": limits(&config.limits),
+        // One for all levels.
+        "seam": { "window": config.levels.first().map(|l| l.seam_window) },
         "store": {
             "backend": if matches!(store.backend, Backend::Memory) { "memory" } else { "redis" },
             "url": if matches!(store.backend, Backend::Memory) { None } else { Some(HIDDEN) },

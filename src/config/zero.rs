@@ -145,7 +145,7 @@ const LEVELS: [(&str, &str); 4] = [
     ("low", ""),
     (
         "voice",
-        "timeouts = { first_token = \"1500ms\", suspect = \"400ms\", stall = \"1200ms\", turn = \"60s\" }\n\
+        "timeouts = { connect = \"500ms\", first_token = \"1500ms\", suspect = \"400ms\", stall = \"1200ms\", turn = \"60s\" }\n\
          hedge = { after = \"p90\" }\nretries = 0\nconversation = \"supersede\"\n",
     ),
 ];
