@@ -10,7 +10,7 @@
 )]
 
 use segue::chat::DialectId;
-use segue::event::Event;
+use segue::event::{Event, Finish};
 use segue::relay::{Check, Outcome, Policy};
 use segue::rig::random;
 use segue::rig::script::{Break, Continuation, Script};
@@ -63,9 +63,23 @@ fn whatever_can_be_rescued_is_rescued_to_the_last_character() {
         if let Some(rule) = &report.broken {
             panic!("seed {seed}: {rule}");
         }
+        if too_little_to_recognise(&sim, &report) {
+            assert!(truth.starts_with(&report.text()), "seed {seed}");
+            continue;
+        }
         assert!(report.is_complete(), "seed {seed}: {:?}", report.outcome);
         assert_eq!(report.text(), truth, "seed {seed}");
     }
+}
+
+/// A preamble is only taken away before an anchor that is long enough to be no coincidence.
+fn too_little_to_recognise(sim: &Sim, report: &Report) -> bool {
+    report.opens.iter().any(|open| match &open.carry.origin {
+        Origin::Continue(on) => {
+            sim.scripts[open.seat].continuation == Continuation::Preamble && on.anchor.text.chars().count() < 12
+        }
+        Origin::Fresh => false,
+    })
 }
 
 #[derive(Default)]
@@ -147,7 +161,8 @@ fn calls(sim: &Sim, report: &Report) -> Result<(), String> {
             _ => {}
         }
     }
-    if !report.is_complete() {
+    let cut_short = report.told.iter().any(|(_, e)| matches!(e, Event::Finish { reason: Finish::Length, .. }));
+    if !report.is_complete() || cut_short {
         return Ok(());
     }
     let made = |script: &Script| -> Vec<(String, String)> {
@@ -271,4 +286,18 @@ fn patient(sim: &mut Sim) {
             }
         }
     }
+}
+
+#[test]
+fn dbg() {
+    let Ok(seed) = std::env::var("DBG") else { return };
+    let seed: u64 = seed.parse().unwrap();
+    let scripts = random::rescuable_chain(seed);
+    let mut dice = Dice::labelled(seed, 77);
+    let mut sim = sim(seed, scripts, &mut dice);
+    patient(&mut sim);
+    let r = sim.run();
+    for (i, s) in sim.scripts.iter().enumerate() { println!("{i} {:?} {:?} {:?} {:?} q{}", s.fault, s.reject, s.continuation, s.ending, sim.candidates[i].target.quality); }
+    for a in &r.journal.attempts { println!("{:?} {} {:?} open {:?} sent {:?} fp {:?} end {:?} {:?} {:?} seam {:?}", a.id, a.target.connection, a.cause, a.opened-r.journal.started, a.sent.map(|x|x-r.journal.started), a.first_progress.map(|x|x-r.journal.started), a.ended.map(|x|x-r.journal.started), a.end, a.failure.as_ref().map(|f|f.said.message.clone()), a.seam); }
+    println!("{:?} retries {}", r.outcome, sim.policy.level.retries);
 }

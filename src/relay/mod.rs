@@ -389,11 +389,11 @@ impl Relay {
         if self.leader == Some(id) {
             return self.on_leader(id, told, now);
         }
-        let alone = self.runners.len() == 1;
+        let contested = self.runners.iter().any(|r| r.id != id && r.parked.is_none());
         let wins = if silent { progress } else { told.is_progress() };
         if !wins {
             self.runners[index].sieve.keep(told);
-        } else if silent && !alone && is_empty_finish(&told) {
+        } else if silent && contested && is_empty_finish(&told) {
             self.runners[index].parked = Some(told);
         } else {
             self.crown(id, now);

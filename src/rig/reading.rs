@@ -49,12 +49,12 @@ pub enum Ask {
 // === impl Reading ===
 
 impl Reading {
-    /// What an attempt with `carry` asks. The text is taken as it stands, white space at its end included.
+    /// What an attempt with `carry` asks. White space at the end of a prefill never goes upstream, so it is not here.
     pub fn of(carry: &Carry) -> Self {
         let ask = match &carry.origin {
             Origin::Fresh => Ask::Fresh,
             Origin::Continue(turn) => match turn.how {
-                How::Prefill => Ask::Prefill { text: Arc::clone(&turn.delivered) },
+                How::Prefill => Ask::Prefill { text: turn.delivered.trim_end().into() },
                 How::Instruct => Ask::Instruct { text: Arc::clone(&turn.delivered), anchor: turn.anchor.text.clone() },
             },
         };
