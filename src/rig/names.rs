@@ -153,7 +153,7 @@ const TEXT: usize = 600;
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, clippy::unwrap_in_result, reason = "a test's panic is its report")]
+    #![expect(clippy::unwrap_used, reason = "a test's panic is its report")]
 
     use super::{Break, Continuation, Delay, Duration, EXAMPLES, Fault, Reject, SEAMS, Script, script};
 

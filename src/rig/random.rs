@@ -59,7 +59,7 @@ fn random_text(dice: &mut Dice) -> String {
         1..=7 => dice.between(20, 120),
         _ => dice.between(120, 500),
     };
-    if length == 0 { String::new() } else { text::text(kind, length, dice.next()) }
+    if length == 0 { String::new() } else { text::text(kind, length, dice.roll()) }
 }
 
 fn provider(whole: &str, dice: &mut Dice) -> Script {

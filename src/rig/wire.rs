@@ -6,6 +6,7 @@
 use super::play::{Answer, Body, Half, Say};
 use super::script::{LineEnd, Quirks, Wrong};
 use std::io::Write;
+use std::ops::Range;
 
 mod anthropic;
 mod chat;
@@ -49,8 +50,8 @@ pub struct Writer {
 struct Frames<'a> {
     quirks: &'a Quirks,
     out: &'a mut Vec<u8>,
-    /// Where the last event's frame starts.
-    last: usize,
+    /// The frame of the event that carries what is said: the last one, but for [`Frames::trailer`].
+    carrier: Range<usize>,
 }
 
 // === impl Api ===
@@ -138,13 +139,14 @@ impl Writer {
 
     /// Appends the first half of the bytes that say this: less than a whole event at the end.
     pub fn half(&mut self, say: &Say<'_>, half: Half, out: &mut Vec<u8>) {
-        let last = self.frames(say, out);
-        let frame = &out[last..];
+        let carrier = self.frames(say, out);
+        let start = carrier.start;
+        let frame = &out[carrier];
         let cut = match half {
             Half::Middle => frame.len() / 2,
             Half::Char => frame.iter().position(|byte| *byte >= 0xc0).map_or(frame.len() / 2, |lead| lead + 1),
         };
-        out.truncate(last + cut);
+        out.truncate(start + cut);
     }
 
     /// Appends an event whose data is no JSON.
@@ -156,13 +158,13 @@ impl Writer {
         }
     }
 
-    fn frames(&mut self, say: &Say<'_>, out: &mut Vec<u8>) -> usize {
+    fn frames(&mut self, say: &Say<'_>, out: &mut Vec<u8>) -> Range<usize> {
         let mut frames = Frames::new(&self.quirks, out, &mut self.begun);
         match self.api {
             Api::Chat => chat::say(say, &self.names, self.include_usage, &mut frames),
             Api::Anthropic => self.blocks.say(say, &self.names, &mut frames),
         }
-        frames.last
+        frames.carrier
     }
 }
 
@@ -174,11 +176,17 @@ impl<'a> Frames<'a> {
             out.extend_from_slice("\u{feff}".as_bytes());
         }
         *begun = true;
-        Self { last: out.len(), quirks, out }
+        Self { carrier: out.len()..out.len(), quirks, out }
     }
 
     fn event(&mut self, name: Option<&str>, data: std::fmt::Arguments<'_>) {
-        self.last = self.out.len();
+        let start = self.out.len();
+        self.trailer(name, data);
+        self.carrier = start..self.out.len();
+    }
+
+    /// An event that only follows what carries the token.
+    fn trailer(&mut self, name: Option<&str>, data: std::fmt::Arguments<'_>) {
         if let Some(name) = name {
             self.line("event", format_args!("{name}"));
         }
@@ -187,7 +195,6 @@ impl<'a> Frames<'a> {
     }
 
     fn comment(&mut self, text: &str) {
-        self.last = self.out.len();
         self.out.extend_from_slice(b": ");
         self.out.extend_from_slice(text.as_bytes());
         self.end_line();

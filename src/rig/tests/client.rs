@@ -141,14 +141,10 @@ impl Client {
     }
 
     async fn more(&mut self) -> Result<(), End> {
-        let mut piece = [0; 16 << 10];
-        match timeout(PATIENCE, self.stream.read(&mut piece)).await {
+        match timeout(PATIENCE, self.stream.read_buf(&mut self.inbox)).await {
             Err(_) => Err(End::Open),
             Ok(Ok(0)) => Err(End::Fin),
-            Ok(Ok(read)) => {
-                self.inbox.extend_from_slice(&piece[..read]);
-                Ok(())
-            }
+            Ok(Ok(_)) => Ok(()),
             Ok(Err(error)) => {
                 assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
                 Err(End::Reset)
