@@ -41,8 +41,8 @@ pub struct Writer {
     names: Names,
     include_usage: bool,
     quirks: Quirks,
-    /// Something was written: a byte order mark only comes first.
-    begun: bool,
+    /// How many things were said.
+    said: u64,
     blocks: anthropic::Blocks,
 }
 
@@ -50,8 +50,10 @@ pub struct Writer {
 struct Frames<'a> {
     quirks: &'a Quirks,
     out: &'a mut Vec<u8>,
-    /// The frame of the event that carries what is said: the last one, but for [`Frames::trailer`].
+    /// The frame of the event that carries what is said: the last one, trailers aside.
     carrier: Range<usize>,
+    /// Which thing is said, from 1.
+    number: u64,
 }
 
 // === impl Api ===
@@ -129,7 +131,7 @@ impl Answer<'_> {
 impl Writer {
     /// A writer for one answer. `include_usage`: the client of a chat API asked for usage.
     pub fn new(api: Api, names: Names, include_usage: bool, quirks: Quirks) -> Self {
-        Self { api, names, include_usage, quirks, begun: false, blocks: anthropic::Blocks::default() }
+        Self { api, names, include_usage, quirks, said: 0, blocks: anthropic::Blocks::default() }
     }
 
     /// Appends the bytes that say this.
@@ -151,7 +153,7 @@ impl Writer {
 
     /// Appends an event whose data is no JSON.
     pub fn garbage(&mut self, out: &mut Vec<u8>) {
-        let mut frames = Frames::new(&self.quirks, out, &mut self.begun);
+        let mut frames = Frames::new(&self.quirks, out, &mut self.said);
         match self.api {
             Api::Chat => frames.event(None, format_args!("{{\"id\":\"{}\",\"choices\":[{{\"index\":", self.names.id)),
             Api::Anthropic => frames.event(Some("content_block_delta"), format_args!("{{\"type\":\"content_block_del")),
@@ -159,7 +161,7 @@ impl Writer {
     }
 
     fn frames(&mut self, say: &Say<'_>, out: &mut Vec<u8>) -> Range<usize> {
-        let mut frames = Frames::new(&self.quirks, out, &mut self.begun);
+        let mut frames = Frames::new(&self.quirks, out, &mut self.said);
         match self.api {
             Api::Chat => chat::say(say, &self.names, self.include_usage, &mut frames),
             Api::Anthropic => self.blocks.say(say, &self.names, &mut frames),
@@ -171,12 +173,12 @@ impl Writer {
 // === impl Frames ===
 
 impl<'a> Frames<'a> {
-    fn new(quirks: &'a Quirks, out: &'a mut Vec<u8>, begun: &mut bool) -> Self {
-        if quirks.bom && !*begun {
+    fn new(quirks: &'a Quirks, out: &'a mut Vec<u8>, said: &mut u64) -> Self {
+        if quirks.bom && *said == 0 {
             out.extend_from_slice("\u{feff}".as_bytes());
         }
-        *begun = true;
-        Self { carrier: out.len()..out.len(), quirks, out }
+        *said += 1;
+        Self { number: *said, carrier: out.len()..out.len(), quirks, out }
     }
 
     fn event(&mut self, name: Option<&str>, data: std::fmt::Arguments<'_>) {
@@ -185,7 +187,7 @@ impl<'a> Frames<'a> {
         self.carrier = start..self.out.len();
     }
 
-    /// An event that only follows what carries the token.
+    /// An event beside the one that carries what is said.
     fn trailer(&mut self, name: Option<&str>, data: std::fmt::Arguments<'_>) {
         if let Some(name) = name {
             self.line("event", format_args!("{name}"));
