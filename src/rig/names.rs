@@ -110,6 +110,21 @@ fn seam(name: &str) -> Result<Continuation, String> {
 
 // === consts ===
 
+/// The vocabulary in short, for a command's help.
+pub const HELP: &str = "\
+Faults by the model's name, parts joined by +, such as mock+fault-stall@20+gap-5ms:
+  fault-reset@N  fault-fin@N  fault-end@N      the connection breaks, the body breaks or ends early, at token N
+  fault-half@N  fault-halfchar@N               reset inside an event, inside a character
+  fault-error@N  fault-limit@N                 an error event: overloaded, rate limit
+  fault-stall@N  fault-pings@N  fault-dribble@N  silence; only pings; one token a second
+  fault-garbage@N                              an event that is no JSON
+  fault-429 (any status)  fault-html  fault-json  fault-done  fault-hang  fault-headers  fault-close
+  seam-obedient|verbatim|echo|preamble|preamble-only|restart|restart-diverges|missing-space|extra-space|
+       paragraph-break|curly-quotes|refuses-prefill|refuses|empty       how a continuation begins
+  text-prose|code|json|list|cjk|emoji|repeat   what is told
+  headers-T  first-T  gap-T                    waiting times, such as 300ms or 2s
+";
+
 /// Names for a list of models: one of each kind, to be seen and copied.
 pub const EXAMPLES: [&str; 10] = [
     "mock",
@@ -153,7 +168,7 @@ const TEXT: usize = 600;
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, clippy::unwrap_in_result, reason = "a test's panic is its report")]
+    #![expect(clippy::unwrap_used, reason = "a test's panic is its report")]
 
     use super::{Break, Continuation, Delay, Duration, EXAMPLES, Fault, Reject, SEAMS, Script, script};
 
@@ -177,6 +192,7 @@ mod tests {
         for name in EXAMPLES {
             script(name, &base).unwrap();
         }
+        assert!(SEAMS.iter().all(|seam| super::HELP.contains(seam)));
         for (name, continuation) in SEAMS.iter().zip(Continuation::ALL) {
             let snake = serde_json::to_value(continuation).unwrap();
             assert_eq!(snake.as_str().unwrap(), name.replace('-', "_"), "the two spellings belong together");

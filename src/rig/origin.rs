@@ -294,7 +294,7 @@ async fn play_script(connection: &mut Connection, head: Head, body: &BytesMut, a
     };
     drop(text);
     let names = api.names(number, &model, unix_seconds());
-    let ticket = shared.records.open(Record::new(number, start, head, json, reading.clone()));
+    let ticket = shared.records.open(Record::new(number, start, head, json, body.len(), reading.clone()));
     let ticket = records::Ticket::new(Arc::clone(&shared.records), ticket);
     let exchange = stream::Exchange { api, names, ticket, start, keep_alive };
     if let Err(NoModel(message)) = chosen {

@@ -59,11 +59,11 @@ fn random_text(dice: &mut Dice) -> String {
         1..=7 => dice.between(20, 120),
         _ => dice.between(120, 500),
     };
-    if length == 0 { String::new() } else { text::text(kind, length, dice.next()) }
+    if length == 0 { String::new() } else { text::text(kind, length, dice.roll()) }
 }
 
 fn provider(whole: &str, dice: &mut Dice) -> Script {
-    let pieces = if dice.once_in(5) { text::words(whole) } else { text::cut(whole, dice.between(1, 14), dice) };
+    let pieces = if dice.once_in(5) { text::words(whole) } else { text::cut(whole, dice.between(1, 24), dice) };
     let mut content = Content { text: pieces, ..Content::default() };
     if dice.once_in(8) {
         content.reasoning = text::words("First I look at what was asked, then I answer.");
@@ -92,7 +92,7 @@ fn provider(whole: &str, dice: &mut Dice) -> Script {
 
 fn tool(call: usize, dice: &mut Dice) -> ToolCall {
     let args = format!("{{\"city\":\"Zürich {}\",\"days\":[1,2,{{\"a\":null}}]}}", dice.below(100));
-    let args = if dice.once_in(4) { Vec::new() } else { text::cut(&args, dice.between(1, 12), dice) };
+    let args = if dice.once_in(4) { Vec::new() } else { text::cut(&args, dice.between(1, 30), dice) };
     ToolCall { id: format!("call_{call}_{}", dice.below(1000)), name: format!("weather_{call}"), args }
 }
 
@@ -101,7 +101,7 @@ fn pace(dice: &mut Dice) -> Pace {
         headers: delay(dice, 200),
         first: delay(dice, 1500),
         gap: delay(dice, 150),
-        keep_alive: dice.once_in(8).then(|| millis(dice.between(50, 1000))),
+        keep_alive: dice.once_in(8).then(|| millis(dice.between(200, 3000))),
     }
 }
 
@@ -174,6 +174,7 @@ fn quirks(dice: &mut Dice) -> Quirks {
         no_space: dice.once_in(2),
         cut: if dice.once_in(2) { dice.between(1, 40) } else { 0 },
         short_reasoning: dice.once_in(2),
+        odd: Vec::new(),
     }
 }
 

@@ -325,6 +325,29 @@ pub struct Quirks {
     pub cut: usize,
     /// The chat API's field is `reasoning` instead of `reasoning_content`.
     pub short_reasoning: bool,
+    /// Further oddities of the chat API.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub odd: Vec<Odd>,
+}
+
+/// Something that chat providers do though the documents say otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Odd {
+    /// The role in every delta.
+    RepeatedRole,
+    /// Another id in every chunk.
+    ChangingId,
+    /// First a chunk without choices, id and model, as Azure's prompt filter sends.
+    FilterPreamble,
+    /// Tool calls without an index.
+    NoToolIndex,
+    /// All tool calls under index 0.
+    ZeroToolIndex,
+    /// An event of a kind that nobody knows before the finish.
+    UnknownEvent,
+    /// `[DONE]` twice.
+    DoneTwice,
 }
 
 /// How lines end.

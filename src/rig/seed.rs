@@ -22,14 +22,14 @@ impl Dice {
     }
 
     /// The next 64 bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn roll(&mut self) -> u64 {
         self.state = self.state.wrapping_add(GOLDEN);
         mix(self.state)
     }
 
     /// A number below `bound`; 0 if that is 0. The bias is below `bound` / 2^64.
     pub fn below(&mut self, bound: usize) -> usize {
-        let wide = u128::from(self.next()) * bound as u128;
+        let wide = u128::from(self.roll()) * bound as u128;
         usize::try_from(wide >> 64).unwrap_or_default()
     }
 
@@ -40,7 +40,7 @@ impl Dice {
 
     /// A number in `[0, 1)`.
     pub fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+        (self.roll() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
     /// `true` once in `n`.
@@ -78,7 +78,7 @@ mod tests {
     fn known_numbers_of_splitmix() {
         // The reference implementation's first numbers for seed 1234567.
         let mut dice = Dice::new(1_234_567);
-        let got: Vec<u64> = (0..3).map(|_| dice.next()).collect();
+        let got: Vec<u64> = (0..3).map(|_| dice.roll()).collect();
         assert_eq!(got, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);
     }
 
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn labels_give_other_streams() {
-        assert_ne!(Dice::labelled(1, 1).next(), Dice::labelled(1, 2).next());
-        assert_eq!(Dice::labelled(1, 1).next(), Dice::labelled(1, 1).next());
+        assert_ne!(Dice::labelled(1, 1).roll(), Dice::labelled(1, 2).roll());
+        assert_eq!(Dice::labelled(1, 1).roll(), Dice::labelled(1, 1).roll());
     }
 }

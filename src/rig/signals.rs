@@ -69,7 +69,8 @@ impl Attempt {
             }
             Act::Garbage => self.fail(at, Failure::new(Kind::Malformed, Stage::Streaming)),
             Act::Pings(every) => {
-                for ping in 1..=PINGS {
+                let count = (PINGING.as_nanos() / every.as_nanos().max(1)).clamp(1, MOST_PINGS);
+                for ping in 1..=u32::try_from(count).unwrap_or(1) {
                     self.step(at + every * ping, Event::Alive);
                 }
                 true
@@ -201,5 +202,8 @@ const MODEL: &str = "rig";
 /// Its answers' time of creation.
 const CREATED: u64 = 1_700_000_000;
 
-/// After so many pings even a provider that says nothing else falls silent in a simulation, which is finite.
-const PINGS: u32 = 256;
+/// A simulation is finite: after this time, or [`MOST_PINGS`], even a provider that only pings falls silent.
+const PINGING: Duration = Duration::from_secs(120);
+
+/// The most pings of a simulated break.
+const MOST_PINGS: u128 = 256;

@@ -66,7 +66,6 @@ pub mod option {
     ///
     /// # Errors
     /// As the serializer's.
-    #[expect(clippy::ref_option, reason = "serde asks for this signature")]
     pub fn serialize<S: Serializer>(span: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
         match span {
             Some(span) => to.serialize_some(&format(*span)),

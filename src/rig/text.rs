@@ -103,7 +103,7 @@ fn quoted(out: &mut String, dice: &mut Dice, open: &str, close: &str) {
     out.push_str(close);
 }
 
-fn capitalise(out: &mut String, start: usize) {
+fn capitalise(out: &mut str, start: usize) {
     if let Some(first) = out.get_mut(start..start + 1) {
         first.make_ascii_uppercase();
     }
@@ -306,8 +306,11 @@ mod tests {
                     .any(|c| matches!(c, '\u{200d}' | '\u{301}' | '\u{fe0f}' | '🙂' | '👍' | '🇩'))
             );
             let again = text(Kind::Repeat, 600, seed);
-            let line = again.find(['.', '?', '!']).map(|at| &again[..at]).unwrap();
-            assert!(again.matches(line).count() > 1, "{again}");
+            let mut lines: Vec<&str> = again.split_inclusive(['.', '?', '!']).map(str::trim).collect();
+            let all = lines.len();
+            lines.sort_unstable();
+            lines.dedup();
+            assert!(lines.len() + 2 <= all, "{again}");
         }
     }
 

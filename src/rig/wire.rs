@@ -6,6 +6,7 @@
 use super::play::{Answer, Body, Half, Say};
 use super::script::{LineEnd, Quirks, Wrong};
 use std::io::Write;
+use std::ops::Range;
 
 mod anthropic;
 mod chat;
@@ -40,8 +41,8 @@ pub struct Writer {
     names: Names,
     include_usage: bool,
     quirks: Quirks,
-    /// Something was written: a byte order mark only comes first.
-    begun: bool,
+    /// How many things were said.
+    said: u64,
     blocks: anthropic::Blocks,
 }
 
@@ -49,8 +50,10 @@ pub struct Writer {
 struct Frames<'a> {
     quirks: &'a Quirks,
     out: &'a mut Vec<u8>,
-    /// Where the last event's frame starts.
-    last: usize,
+    /// The frame of the event that carries what is said: the last one, trailers aside.
+    carrier: Range<usize>,
+    /// Which thing is said, from 1.
+    number: u64,
 }
 
 // === impl Api ===
@@ -128,7 +131,7 @@ impl Answer<'_> {
 impl Writer {
     /// A writer for one answer. `include_usage`: the client of a chat API asked for usage.
     pub fn new(api: Api, names: Names, include_usage: bool, quirks: Quirks) -> Self {
-        Self { api, names, include_usage, quirks, begun: false, blocks: anthropic::Blocks::default() }
+        Self { api, names, include_usage, quirks, said: 0, blocks: anthropic::Blocks::default() }
     }
 
     /// Appends the bytes that say this.
@@ -138,47 +141,54 @@ impl Writer {
 
     /// Appends the first half of the bytes that say this: less than a whole event at the end.
     pub fn half(&mut self, say: &Say<'_>, half: Half, out: &mut Vec<u8>) {
-        let last = self.frames(say, out);
-        let frame = &out[last..];
+        let carrier = self.frames(say, out);
+        let start = carrier.start;
+        let frame = &out[carrier];
         let cut = match half {
             Half::Middle => frame.len() / 2,
             Half::Char => frame.iter().position(|byte| *byte >= 0xc0).map_or(frame.len() / 2, |lead| lead + 1),
         };
-        out.truncate(last + cut);
+        out.truncate(start + cut);
     }
 
     /// Appends an event whose data is no JSON.
     pub fn garbage(&mut self, out: &mut Vec<u8>) {
-        let mut frames = Frames::new(&self.quirks, out, &mut self.begun);
+        let mut frames = Frames::new(&self.quirks, out, &mut self.said);
         match self.api {
             Api::Chat => frames.event(None, format_args!("{{\"id\":\"{}\",\"choices\":[{{\"index\":", self.names.id)),
             Api::Anthropic => frames.event(Some("content_block_delta"), format_args!("{{\"type\":\"content_block_del")),
         }
     }
 
-    fn frames(&mut self, say: &Say<'_>, out: &mut Vec<u8>) -> usize {
-        let mut frames = Frames::new(&self.quirks, out, &mut self.begun);
+    fn frames(&mut self, say: &Say<'_>, out: &mut Vec<u8>) -> Range<usize> {
+        let mut frames = Frames::new(&self.quirks, out, &mut self.said);
         match self.api {
             Api::Chat => chat::say(say, &self.names, self.include_usage, &mut frames),
             Api::Anthropic => self.blocks.say(say, &self.names, &mut frames),
         }
-        frames.last
+        frames.carrier
     }
 }
 
 // === impl Frames ===
 
 impl<'a> Frames<'a> {
-    fn new(quirks: &'a Quirks, out: &'a mut Vec<u8>, begun: &mut bool) -> Self {
-        if quirks.bom && !*begun {
+    fn new(quirks: &'a Quirks, out: &'a mut Vec<u8>, said: &mut u64) -> Self {
+        if quirks.bom && *said == 0 {
             out.extend_from_slice("\u{feff}".as_bytes());
         }
-        *begun = true;
-        Self { last: out.len(), quirks, out }
+        *said += 1;
+        Self { number: *said, carrier: out.len()..out.len(), quirks, out }
     }
 
     fn event(&mut self, name: Option<&str>, data: std::fmt::Arguments<'_>) {
-        self.last = self.out.len();
+        let start = self.out.len();
+        self.trailer(name, data);
+        self.carrier = start..self.out.len();
+    }
+
+    /// An event beside the one that carries what is said.
+    fn trailer(&mut self, name: Option<&str>, data: std::fmt::Arguments<'_>) {
         if let Some(name) = name {
             self.line("event", format_args!("{name}"));
         }
@@ -187,7 +197,6 @@ impl<'a> Frames<'a> {
     }
 
     fn comment(&mut self, text: &str) {
-        self.last = self.out.len();
         self.out.extend_from_slice(b": ");
         self.out.extend_from_slice(text.as_bytes());
         self.end_line();

@@ -6,13 +6,13 @@ use std::io;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::tcp::ReadHalf;
 
 /// A connection.
 #[derive(Debug)]
 pub(super) struct Connection {
-    read: OwnedReadHalf,
-    write: OwnedWriteHalf,
+    /// Never split into owned halves: they send FIN when they go, which would come before a reset.
+    stream: TcpStream,
     /// What came and was not taken yet.
     pub(super) inbox: BytesMut,
     /// Bytes written.
@@ -27,24 +27,24 @@ pub(super) struct Gone;
 
 impl Connection {
     pub(super) fn new(stream: TcpStream) -> Self {
-        let (read, write) = stream.into_split();
-        Self { read, write, inbox: BytesMut::new(), sent: 0 }
+        Self { stream, inbox: BytesMut::new(), sent: 0 }
     }
 
     /// Reads more; `false` if the peer left.
     pub(super) async fn more(&mut self) -> bool {
         // Only what is used takes memory: an idle connection gives its buffer back.
         self.inbox.reserve(READ);
-        matches!(self.read.read_buf(&mut self.inbox).await, Ok(read) if read > 0)
+        matches!(self.stream.read_buf(&mut self.inbox).await, Ok(read) if read > 0)
     }
 
     /// Writes all of it, unless the peer leaves first.
     pub(super) async fn write(&mut self, bytes: &[u8]) -> Result<(), Gone> {
-        let Self { read, write, inbox, sent } = self;
+        let Self { stream, inbox, sent } = self;
+        let (mut read, mut write) = stream.split();
         tokio::select! {
             biased;
             written = write.write_all(bytes) => written.map_err(|_: io::Error| Gone)?,
-            () = gone(read, inbox) => return Err(Gone),
+            () = gone(&mut read, inbox) => return Err(Gone),
         }
         *sent += bytes.len() as u64;
         Ok(())
@@ -52,7 +52,8 @@ impl Connection {
 
     /// Resolves when the peer has left.
     pub(super) async fn gone(&mut self) {
-        gone(&mut self.read, &mut self.inbox).await;
+        let (mut read, _) = self.stream.split();
+        gone(&mut read, &mut self.inbox).await;
     }
 
     /// Writes a whole answer.
@@ -87,13 +88,12 @@ impl Connection {
             () = self.gone() => {}
             () = tokio::time::sleep(RESET_GRACE) => {}
         }
-        let stream: &TcpStream = self.write.as_ref();
-        let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
+        let _ = SockRef::from(&self.stream).set_linger(Some(Duration::ZERO));
     }
 
     /// Sends FIN and waits for the peer to leave too, or else for a moment: a close with unread bytes would be a reset.
     pub(super) async fn finish(&mut self) {
-        let _ = self.write.shutdown().await;
+        let _ = self.stream.shutdown().await;
         tokio::select! {
             () = self.gone() => {}
             () = tokio::time::sleep(FIN_GRACE) => {}
@@ -105,7 +105,7 @@ impl Connection {
 
 /// Reads into `inbox` until the peer leaves. What it sends meanwhile is kept for the next request, up to a bound; past
 /// that nothing more is read, and its leaving is not seen.
-async fn gone(read: &mut OwnedReadHalf, inbox: &mut BytesMut) {
+async fn gone(read: &mut ReadHalf<'_>, inbox: &mut BytesMut) {
     while inbox.len() < MAX_PIPELINED {
         inbox.reserve(64);
         match read.read_buf(inbox).await {

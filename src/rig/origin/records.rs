@@ -19,6 +19,8 @@ pub struct Records {
 #[derive(Debug, Default)]
 struct List {
     records: VecDeque<Record>,
+    /// Bytes of their requests.
+    bytes: usize,
     total: u64,
     open: u64,
     peak: u64,
@@ -49,6 +51,8 @@ pub struct Record {
     pub sent: u64,
     /// Tokens that were written.
     pub tokens: usize,
+    /// Bytes of the request's body.
+    pub received: usize,
 }
 
 /// How an answer ended.
@@ -77,6 +81,9 @@ pub(super) struct Ticket {
 impl Records {
     /// The most records that are kept.
     pub const MOST: usize = 4096;
+
+    /// The most bytes of requests that are kept; the newest is kept whatever its size.
+    pub const MOST_BYTES: usize = 64 << 20;
 
     /// All that are kept, oldest first.
     pub fn all(&self) -> Vec<Record> {
@@ -122,8 +129,10 @@ impl Records {
     pub(super) fn open(&self, record: Record) -> u64 {
         let number = record.number;
         let mut list = self.lock();
-        if list.records.len() == Self::MOST {
-            list.records.pop_front();
+        list.bytes += record.received;
+        while list.records.len() == Self::MOST || list.bytes > Self::MOST_BYTES {
+            let Some(oldest) = list.records.pop_front() else { break };
+            list.bytes -= oldest.received;
         }
         list.records.push_back(record);
         list.total += 1;
@@ -136,8 +145,14 @@ impl Records {
 
     fn change(&self, number: u64, change: impl FnOnce(&mut Record)) {
         let mut list = self.lock();
-        // Searched from the newest, which is nearly always the one.
-        if let Some(record) = list.records.iter_mut().rev().find(|record| record.number == number) {
+        // They lie nearly always in the order of their numbers; two that came at the same time may be swapped.
+        let first = list.records.front().map_or(0, |record| record.number);
+        let guess = usize::try_from(number.wrapping_sub(first)).unwrap_or(usize::MAX);
+        let at = match list.records.get(guess) {
+            Some(record) if record.number == number => Some(guess),
+            _ => list.records.iter().position(|record| record.number == number),
+        };
+        if let Some(record) = at.and_then(|at| list.records.get_mut(at)) {
             change(record);
         }
     }
@@ -150,7 +165,7 @@ impl Records {
 // === impl Record ===
 
 impl Record {
-    pub(super) fn new(number: u64, at: Instant, head: Head, body: Value, reading: Reading) -> Self {
+    pub(super) fn new(number: u64, at: Instant, head: Head, body: Value, received: usize, reading: Reading) -> Self {
         Self {
             number,
             at,
@@ -163,6 +178,7 @@ impl Record {
             written: None,
             sent: 0,
             tokens: 0,
+            received,
         }
     }
 
@@ -216,5 +232,55 @@ impl Ticket {
 impl Drop for Ticket {
     fn drop(&mut self) {
         self.end(Fate::Stopped);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test's panic is its report")]
+
+    use super::{Arc, Fate, Head, Instant, Reading, Record, Records, Ticket, Value};
+
+    fn record(number: u64, received: usize) -> Record {
+        Record::new(number, Instant::now(), Head::default(), Value::Null, received, Reading::default())
+    }
+
+    #[test]
+    fn the_oldest_records_go_by_number_and_by_bytes() {
+        let records = Records::default();
+        for number in 0..Records::MOST as u64 + 10 {
+            records.open(record(number, 1));
+        }
+        assert_eq!(
+            (records.all().len(), records.get(9).is_none(), records.get(10).is_some()),
+            (Records::MOST, true, true)
+        );
+        records.open(record(90_000, Records::MOST_BYTES - 5));
+        assert_eq!(records.all().len(), 6);
+        records.open(record(90_001, Records::MOST_BYTES * 2));
+        assert_eq!(records.all().len(), 1, "the newest is kept whatever its size");
+        assert_eq!(records.total(), Records::MOST as u64 + 12);
+    }
+
+    #[test]
+    fn records_are_found_in_any_order_and_settled_once() {
+        let records = Arc::new(Records::default());
+        let tickets: Vec<Ticket> = [1, 0, 3, 2]
+            .map(|number| {
+                records.open(record(number, 1));
+                Ticket::new(Arc::clone(&records), number)
+            })
+            .into();
+        for ticket in &tickets {
+            ticket.wrote(100 + ticket.number, 1);
+        }
+        for number in 0..4 {
+            assert_eq!(records.get(number).unwrap().sent, 100 + number);
+        }
+        let mut tickets = tickets.into_iter();
+        tickets.next().unwrap().settle(Fate::Told);
+        drop(tickets);
+        assert_eq!((records.get(1).unwrap().fate, records.get(3).unwrap().fate), (Fate::Told, Fate::Stopped));
+        assert_eq!((records.open_now(), records.peak()), (0, 4));
     }
 }

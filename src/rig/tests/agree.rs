@@ -49,6 +49,7 @@ fn compare(script: &Script, signals: &[(Duration, Signal)], wire: Heard, api: Ap
             wire.refusal = told.refusal.clone();
             let text = wire.texts.get_mut(&0).unwrap();
             text.truncate(text.len() - told.refusal.len());
+            wire.texts.retain(|_, text| !text.is_empty());
         }
     }
     if failed != Some(Kind::Malformed) {
@@ -58,16 +59,20 @@ fn compare(script: &Script, signals: &[(Duration, Signal)], wire: Heard, api: Ap
     match signals.last() {
         Some((_, Signal::Ended)) => {
             assert_eq!(wire.errors, 0, "{what}");
-            assert!(wire.done || script.ending == Ending::NoTerminator, "{what}");
+            // A body that ends well after the finish is whole, even if a fault took the terminator.
+            assert!(wire.done || script.ending == Ending::NoTerminator || script.fault.is_some(), "{what}");
             if script.ending != Ending::NoFinish {
                 assert_eq!(wire.finishes, told.finishes, "{what}");
                 assert!(!told.finishes.is_empty(), "{what}");
-                assert_eq!(wire.usage, told.usage, "{what}");
+                if wire.done || api == Api::Chat {
+                    assert_eq!(wire.usage, told.usage, "{what}");
+                }
             } else {
                 assert!(wire.finishes.is_empty(), "{what}");
             }
         }
-        _ => assert!(!wire.done || wire.errors > 0 || wire.malformed > 0 || !wire.opened, "{what}"),
+        // A terminator ends well only what said something.
+        _ => assert!(!wire.done || wire.errors + wire.malformed > 0 || failed == Some(Kind::EmptyTurn), "{what}"),
     }
 }
 

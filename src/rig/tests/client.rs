@@ -19,7 +19,7 @@ pub(super) enum End {
     Fin,
     /// RST.
     Reset,
-    /// Not within [`PATIENCE`].
+    /// Nothing came for as long as the client is patient.
     Open,
 }
 
@@ -40,13 +40,15 @@ pub(super) struct Got {
 pub(super) struct Client {
     stream: TcpStream,
     inbox: Vec<u8>,
+    /// How long it waits for the next bytes.
+    pub(super) patience: Duration,
 }
 
 // === impl Client ===
 
 impl Client {
     pub(super) async fn to(addr: SocketAddr) -> Self {
-        Self { stream: TcpStream::connect(addr).await.unwrap(), inbox: Vec::new() }
+        Self { stream: TcpStream::connect(addr).await.unwrap(), inbox: Vec::new(), patience: PATIENCE }
     }
 
     pub(super) async fn send(&mut self, api: Api, body: &Value) {
@@ -79,7 +81,7 @@ impl Client {
         }
     }
 
-    /// Whether the other side closes the connection within [`PATIENCE`].
+    /// Whether the other side closes the connection.
     pub(super) async fn is_closed(&mut self) -> bool {
         loop {
             match self.more().await {
@@ -141,14 +143,10 @@ impl Client {
     }
 
     async fn more(&mut self) -> Result<(), End> {
-        let mut piece = [0; 16 << 10];
-        match timeout(PATIENCE, self.stream.read(&mut piece)).await {
+        match timeout(self.patience, self.stream.read_buf(&mut self.inbox)).await {
             Err(_) => Err(End::Open),
             Ok(Ok(0)) => Err(End::Fin),
-            Ok(Ok(read)) => {
-                self.inbox.extend_from_slice(&piece[..read]);
-                Ok(())
-            }
+            Ok(Ok(_)) => Ok(()),
             Ok(Err(error)) => {
                 assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
                 Err(End::Reset)
@@ -160,6 +158,14 @@ impl Client {
 /// Asks once on a connection of its own.
 pub(super) async fn ask(addr: SocketAddr, api: Api, body: &Value) -> Got {
     let mut client = Client::to(addr).await;
+    client.send(api, body).await;
+    client.answer().await
+}
+
+/// The same for an answer that is not expected to end.
+pub(super) async fn ask_endless(addr: SocketAddr, api: Api, body: &Value) -> Got {
+    let mut client = Client::to(addr).await;
+    client.patience = BRIEFLY;
     client.send(api, body).await;
     client.answer().await
 }
@@ -183,5 +189,8 @@ pub(super) fn go_on(told: &str, quote: Option<&str>) -> Value {
     body
 }
 
-/// How long a client waits for the next bytes.
-pub(super) const PATIENCE: Duration = Duration::from_millis(400);
+/// For what must come.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// For what should not.
+const BRIEFLY: Duration = Duration::from_millis(400);

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test's panic is its report")]
 
-use super::client::{End, ask, question};
+use super::client::{End, ask, ask_endless, question};
 use super::heard;
 use crate::event::Signal;
 use crate::failure::{Failure, Kind, RetryAt, Stage};
@@ -32,7 +32,10 @@ fn failure(script: &Script) -> Option<Failure> {
 
 async fn got(script: &Script, api: Api) -> super::client::Got {
     let origin = Origin::local(Scripts::fixed(script.clone())).await.unwrap();
-    ask(origin.addr, api, &question()).await
+    match script.reject {
+        Some(Reject::NeverAnswers | Reject::HeadersOnly) => ask_endless(origin.addr, api, &question()).await,
+        _ => ask(origin.addr, api, &question()).await,
+    }
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test's panic is its report")]
 
-use super::client::{Client, End, ask, question};
+use super::client::{Client, End, ask, ask_endless, question};
 use super::heard;
 use crate::rig::mock;
 use crate::rig::origin::{Fate, Origin, Scripts};
@@ -13,10 +13,10 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-const SOON: Duration = Duration::from_secs(2);
+const SOON: Duration = Duration::from_secs(10);
 
 fn slow() -> Script {
-    Script::telling("a b c d e f g h").paced(Duration::ZERO, Duration::from_millis(100))
+    Script::telling("a b c d e f g h").paced(Duration::ZERO, Duration::from_secs(1))
 }
 
 #[tokio::test]
@@ -29,7 +29,7 @@ async fn a_client_that_leaves_is_seen_at_once() {
     drop(client);
     assert!(origin.records().until(SOON, |all| all[0].fate == Fate::Cancelled).await);
     let record = origin.records().get(0).unwrap();
-    assert!(record.ended.unwrap() - left < Duration::from_millis(80), "before the next token is due");
+    assert!(record.ended.unwrap() - left < Duration::from_millis(700), "before the next token is due");
     assert!(record.sent > 300 && record.tokens >= 1 && record.tokens < 8);
     assert_eq!(origin.records().open_now(), 0);
 }
@@ -55,7 +55,7 @@ async fn a_client_that_leaves_after_the_terminator_cancels_nothing() {
     let mut script = Script::telling("a b");
     script.ending = Ending::HeldOpen;
     let origin = Origin::local(Scripts::fixed(script)).await.unwrap();
-    let got = ask(origin.addr, Api::Chat, &question()).await;
+    let got = ask_endless(origin.addr, Api::Chat, &question()).await;
     assert_eq!(got.end, End::Open);
     assert!(heard::read(Api::Chat, &got.body).done);
     assert!(origin.records().until(SOON, |all| all[0].fate == Fate::Told).await);

@@ -5,7 +5,7 @@
 use super::client::{ask, question};
 use super::heard;
 use crate::rig::origin::{Origin, Scripts};
-use crate::rig::script::{Ending, Finish, LineEnd, Quirks, Script, ToolCall};
+use crate::rig::script::{Ending, Finish, LineEnd, Odd, Quirks, Script, ToolCall};
 use crate::rig::wire::Api;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -113,7 +113,7 @@ async fn quirks_change_the_bytes_and_not_what_they_say() {
         let plain = heard::read(api, &body(rich(), api, &question()).await);
         for (lines, end) in [(LineEnd::Lf, "\n\n"), (LineEnd::CrLf, "\r\n\r\n"), (LineEnd::Cr, "\r\r")] {
             let mut script = rich();
-            script.quirks = Quirks { lines, bom: true, no_space: true, cut: 7, short_reasoning: true };
+            script.quirks = Quirks { lines, bom: true, no_space: true, cut: 7, short_reasoning: true, odd: Vec::new() };
             let origin = Origin::local(Scripts::fixed(script)).await.unwrap();
             let got = ask(origin.addr, api, &question()).await;
             let text = String::from_utf8(got.body.clone()).unwrap();
@@ -122,6 +122,36 @@ async fn quirks_change_the_bytes_and_not_what_they_say() {
             assert_eq!(heard::read(api, &got.body), plain);
         }
     }
+}
+
+#[tokio::test]
+async fn chat_providers_may_be_odd() {
+    let odd = async |odd: Odd| {
+        let mut script = rich();
+        script.quirks.odd = vec![odd];
+        let (events, _) = heard::events(&body(script, Api::Chat, &question()).await);
+        let jsons = events.iter().filter_map(|(_, data)| serde_json::from_str(data).ok()).collect::<Vec<Value>>();
+        let dones = events.iter().filter(|(_, data)| data == "[DONE]").count();
+        (jsons, dones)
+    };
+    let roles = |jsons: &[Value]| jsons.iter().filter(|j| j["choices"][0]["delta"]["role"] == "assistant").count();
+    let calls = |jsons: &[Value]| -> Vec<Value> {
+        jsons.iter().map(|j| j["choices"][0]["delta"]["tool_calls"][0].clone()).filter(Value::is_object).collect()
+    };
+    let (plain, _) = odd(Odd::DoneTwice).await;
+    assert_eq!((roles(&plain), calls(&plain).len()), (1, 6));
+    assert_eq!(roles(&odd(Odd::RepeatedRole).await.0), plain.len() - 2, "all but finish and usage");
+    let mut ids: Vec<String> = odd(Odd::ChangingId).await.0.iter().map(|j| j["id"].to_string()).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), plain.len());
+    let first = &odd(Odd::FilterPreamble).await.0[0];
+    assert_eq!((&first["choices"], &first["id"]), (&json!([]), &json!("")));
+    assert!(calls(&odd(Odd::NoToolIndex).await.0).iter().all(|call| call.get("index").is_none()));
+    assert!(calls(&odd(Odd::ZeroToolIndex).await.0).iter().all(|call| call["index"] == 0));
+    let (jsons, dones) = odd(Odd::UnknownEvent).await;
+    assert_eq!((jsons.len(), dones), (plain.len() + 1, 1));
+    assert_eq!(odd(Odd::DoneTwice).await.1, 2);
 }
 
 #[tokio::test]

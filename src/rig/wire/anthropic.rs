@@ -59,7 +59,14 @@ impl Blocks {
                         Quoted(name)
                     ),
                 );
-                self.delta(frames, format_args!("\"type\":\"input_json_delta\",\"partial_json\":\"\""));
+                let index = self.next;
+                frames.trailer(
+                    Some("content_block_delta"),
+                    format_args!(
+                        "{{\"type\":\"content_block_delta\",\"index\":{index},\
+                         \"delta\":{{\"type\":\"input_json_delta\",\"partial_json\":\"\"}}}}"
+                    ),
+                );
             }
             Say::ToolArgs { args, .. } => {
                 self.delta(frames, format_args!("\"type\":\"input_json_delta\",\"partial_json\":{}", Quoted(args)));

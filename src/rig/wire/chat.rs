@@ -2,14 +2,19 @@
 
 use super::{Frames, Names, Quoted};
 use crate::rig::play::{Say, Tokens};
-use crate::rig::script::{Finish, Form, Wrong};
+use crate::rig::script::{Finish, Form, Odd, Wrong};
 use std::fmt::{Arguments, Display};
 
 /// Writes what is said as chunks.
 pub(super) fn say(say: &Say<'_>, names: &Names, include_usage: bool, frames: &mut Frames<'_>) {
     let mut chunks = Chunks { names, include_usage, frames };
     match say {
-        Say::Open(_) => chunks.delta(0, format_args!("\"role\":\"assistant\",\"content\":\"\",\"refusal\":null")),
+        Say::Open(_) => {
+            if chunks.is(Odd::FilterPreamble) {
+                chunks.frames.trailer(None, format_args!("{FILTER_PREAMBLE}"));
+            }
+            chunks.delta(0, format_args!("\"role\":\"assistant\",\"content\":\"\",\"refusal\":null"));
+        }
         // The API does not show it.
         Say::Thinking(_) | Say::ToolClose { .. } => {}
         Say::Reasoning(text) => {
@@ -21,22 +26,31 @@ pub(super) fn say(say: &Say<'_>, names: &Names, include_usage: bool, frames: &mu
         Say::ToolOpen { call, id, name } => chunks.delta(
             0,
             format_args!(
-                "\"tool_calls\":[{{\"index\":{call},\"id\":{},\"type\":\"function\",\"function\":{{\"name\":{},\
+                "\"tool_calls\":[{{{}\"id\":{},\"type\":\"function\",\"function\":{{\"name\":{},\
                  \"arguments\":\"\"}}}}]",
+                chunks.index(*call),
                 Quoted(id),
                 Quoted(name)
             ),
         ),
         Say::ToolArgs { call, args } => chunks.delta(
             0,
-            format_args!("\"tool_calls\":[{{\"index\":{call},\"function\":{{\"arguments\":{}}}}}]", Quoted(args)),
+            format_args!("\"tool_calls\":[{{{}\"function\":{{\"arguments\":{}}}}}]", chunks.index(*call), Quoted(args)),
         ),
         Say::Finish { choice, reason, .. } => {
+            if chunks.is(Odd::UnknownEvent) {
+                chunks.frames.trailer(Some("rig_news"), format_args!("{{\"object\":\"rig.news\",\"ids\":[1,2]}}"));
+            }
             chunks.choice(*choice, format_args!(""), format_args!("\"{}\"", finish(*reason)), "");
         }
         Say::Usage(tokens) if include_usage => chunks.usage(tokens),
         Say::Usage(_) => {}
-        Say::Done => chunks.frames.event(None, format_args!("[DONE]")),
+        Say::Done => {
+            chunks.frames.event(None, format_args!("[DONE]"));
+            if chunks.is(Odd::DoneTwice) {
+                chunks.frames.trailer(None, format_args!("[DONE]"));
+            }
+        }
         Say::Error { wrong, form: Form::Object } => {
             chunks.frames.event(None, format_args!("{{\"error\":{}}}", error(*wrong, None)));
         }
@@ -66,7 +80,25 @@ struct Chunks<'a, 'b> {
 // === impl Chunks ===
 
 impl Chunks<'_, '_> {
+    fn is(&self, odd: Odd) -> bool {
+        self.frames.quirks.odd.contains(&odd)
+    }
+
+    /// The index of a tool call, as a field.
+    fn index(&self, call: u32) -> String {
+        if self.is(Odd::NoToolIndex) {
+            String::new()
+        } else {
+            format!("\"index\":{},", if self.is(Odd::ZeroToolIndex) { 0 } else { call })
+        }
+    }
+
     fn delta(&mut self, choice: u32, delta: Arguments<'_>) {
+        if self.is(Odd::RepeatedRole) {
+            let delta = delta.to_string();
+            let role = if delta.starts_with("\"role\"") { "" } else { "\"role\":\"assistant\"," };
+            return self.choice(choice, format_args!("{role}{delta}"), format_args!("null"), "");
+        }
         self.choice(choice, delta, format_args!("null"), "");
     }
 
@@ -84,6 +116,8 @@ impl Chunks<'_, '_> {
 
     fn chunk(&mut self, choices: Arguments<'_>, more: Arguments<'_>) {
         let Names { id, model, created } = self.names;
+        let changing = self.is(Odd::ChangingId).then(|| format!("{id}-{}", self.frames.number));
+        let id = changing.as_ref().unwrap_or(id);
         self.frames.event(
             None,
             format_args!(
@@ -130,6 +164,10 @@ pub(super) fn error(wrong: Wrong, message: Option<&str>) -> String {
         said.code.filter(|_| message.is_none()).map_or_else(|| "null".to_owned(), |code| format!("\"{code}\""))
     )
 }
+
+/// As Azure's content filter announces itself.
+const FILTER_PREAMBLE: &str = "{\"id\":\"\",\"object\":\"\",\"created\":0,\"model\":\"\",\"choices\":[],\
+                               \"prompt_filter_results\":[{\"prompt_index\":0,\"content_filter_results\":{}}]}";
 
 struct Words {
     message: &'static str,
