@@ -148,12 +148,18 @@ async fn a_slow_reader_holds_up_nobody_and_is_sent_no_more_than_its_window() {
     let http = http(&server.url());
     let mut slow = open(&http);
     assert_eq!(tell(&take(&mut slow, 3).await), "Sent Opened a");
-    sleep(Duration::from_millis(200)).await;
+    for _ in 0..100 {
+        if pushed.load(Ordering::SeqCst) >= 200 << 10 {
+            break;
+        }
+        sleep(Duration::from_millis(20)).await;
+    }
     for _ in 0..3 {
         let fast = timeout(Duration::from_secs(1), rest(&mut open(&http))).await.unwrap();
         assert_eq!(tell(&fast), "Sent Opened a Finish Ended");
     }
     assert_eq!(server.accepted(), 1, "they share the connection");
+    sleep(Duration::from_millis(100)).await;
     let pushed = pushed.load(Ordering::SeqCst);
     assert!((200 << 10..400 << 10).contains(&pushed), "{pushed} bytes were let through to a reader that reads none");
 }

@@ -151,7 +151,7 @@ async fn connecting_is_bounded_for_each_call() {
         let signals = rest(&mut http.open(hasty)).await;
         assert_eq!(tell(&signals), "Sent Failed(Connect Connecting -)");
         let took = begun.elapsed();
-        assert!(took >= Duration::from_millis(bound) && took < Duration::from_millis(bound + 500), "{took:?}");
+        assert!(took >= Duration::from_millis(bound) && took < Duration::from_millis(bound + 1500), "{took:?}");
     }
     assert!(mute.saw_closed(2).await);
 }

@@ -2,8 +2,11 @@
 //!
 //! What is read is decided by what came: the status, then the content type, then the first byte of the body, never by
 //! what was asked for. An error has its body read within bounds of size and time; a JSON body where a stream was asked
-//! for is read whole and told as the steps of a stream; an event stream is decoded as it comes. It is a hand-made
-//! stream: one poll goes straight from the socket's bytes to the next signal.
+//! for is read whole and told as the steps of a stream; an event stream is decoded as it comes.
+//!
+//! It is a hand-made stream, not because that is faster (the `stream!` macro was measured to cost the same), but
+//! because its state is there to be acted on: what fails lets go of its connection at once, even if nobody drops the
+//! stream.
 
 use super::cause;
 use super::lanes::Seat;
