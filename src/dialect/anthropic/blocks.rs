@@ -62,12 +62,12 @@ impl Decoder {
         let Value::Object(mut block) = block else {
             return Err(malformed("a content_block_start without a content_block"));
         };
-        let mut take = |field: &str| match block.remove(field) {
+        let after_text = std::mem::take(&mut self.after_text);
+        let r#type = block.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let mut take = |field: &str| match block.shift_remove(field) {
             Some(Value::String(text)) => text,
             _ => String::new(),
         };
-        let after_text = std::mem::take(&mut self.after_text);
-        let r#type = take("type");
         let kind = match r#type.as_str() {
             "text" => {
                 let text = take("text");
@@ -115,7 +115,6 @@ impl Decoder {
             }
             _ => {
                 self.spoke = true;
-                block.insert("type".to_owned(), r#type.into());
                 extra(Place::Whole, wrap("content_block", block), true, step);
                 Block::Other
             }

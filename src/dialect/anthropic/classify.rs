@@ -9,24 +9,26 @@ use crate::retry_after;
 use http::HeaderMap;
 use serde_json::{Map, Value};
 
-/// Request fields without which the request still means the same, so that a target that lacks one may do without.
-const OPTIONAL: [&str; 16] = [
-    "temperature",
-    "top_p",
-    "top_k",
-    "thinking",
-    "output_config.effort",
-    "output_config.format",
-    "output_config",
-    "tool_choice",
-    "stop_sequences",
-    "metadata",
-    "service_tier",
-    "container",
-    "context_management",
-    "speed",
-    "inference_geo",
-    "cache_control",
+/// Request fields without which the request still means the same, so that a target that lacks one may do without, by
+/// the word that names them in a message.
+const OPTIONAL: [(&str, &str); 17] = [
+    ("temperature", "temperature"),
+    ("top_p", "top_p"),
+    ("top_k", "top_k"),
+    ("thinking", "thinking"),
+    ("effort", "output_config.effort"),
+    ("output_config.effort", "output_config.effort"),
+    ("output_config.format", "output_config.format"),
+    ("output_config", "output_config"),
+    ("tool_choice", "tool_choice"),
+    ("stop_sequences", "stop_sequences"),
+    ("metadata", "metadata"),
+    ("service_tier", "service_tier"),
+    ("container", "container"),
+    ("context_management", "context_management"),
+    ("speed", "speed"),
+    ("inference_geo", "inference_geo"),
+    ("cache_control", "cache_control"),
 ];
 
 /// A status that is no success, or the body of a success that is an error.
@@ -173,14 +175,11 @@ fn field(message: &str) -> Option<&'static str> {
     if message.starts_with("messages.") || message.starts_with("tools.") || message.starts_with("system.") {
         return None;
     }
-    if message.contains("effort") {
-        return Some("output_config.effort");
-    }
     OPTIONAL
         .iter()
-        .filter_map(|f| message.find(f).map(|at| (at, *f)))
-        .min_by_key(|(at, f)| (*at, std::cmp::Reverse(f.len())))
-        .map(|(_, f)| f)
+        .filter_map(|(word, field)| message.find(word).map(|at| (at, std::cmp::Reverse(word.len()), *field)))
+        .min()
+        .map(|(_, _, field)| field)
 }
 
 /// What the provider said: the API's own form, the flat and string forms of servers that imitate it, or bare text.
