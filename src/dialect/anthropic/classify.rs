@@ -34,7 +34,13 @@ const OPTIONAL: [(&str, &str); 17] = [
 /// A status that is no success, or the body of a success that is an error.
 pub(super) fn response(status: u16, headers: &HeaderMap, body: &[u8]) -> Failure {
     let said = said(body);
-    let kind = kind(Some((status, headers)), &said);
+    let told = || serde_json::from_slice(body).is_ok_and(|body| is_error(&body));
+    let kind = match status {
+        // A success or a redirection says what is wrong in its body, or it is no answer of this API.
+        0..=399 if told() => kind(None, &said),
+        0..=399 => Kind::Framing,
+        400.. => kind(Some((status, headers)), &said),
+    };
     let mut failure = Failure::new(kind, Stage::Refused);
     failure.status = Some(status);
     failure.remedy = remedy(kind, &said);
@@ -79,7 +85,7 @@ fn kind(http: Option<(u16, &HeaderMap)>, said: &Said) -> Kind {
     match said.r#type.as_str() {
         "overloaded_error" => return Kind::Overloaded,
         "rate_limit_error" => return Kind::RateLimited,
-        "api_error" | "timeout_error" if matches!(status, 0 | 200..=299) => return Kind::ServerError,
+        "api_error" | "timeout_error" if http.is_none() => return Kind::ServerError,
         "authentication_error" => return Kind::Auth,
         "billing_error" => return Kind::QuotaExhausted,
         "request_too_large" => return Kind::ContextTooLong,
@@ -99,11 +105,7 @@ fn kind(http: Option<(u16, &HeaderMap)>, said: &Said) -> Kind {
         400..=499 if says(FILTERED) => Kind::ContentFiltered,
         400..=499 => Kind::BadRequest,
         503 | 529 => Kind::Overloaded,
-        500.. => Kind::ServerError,
-        // An error event of a type that nobody knows.
-        0 => Kind::ServerError,
-        // A success or a redirection whose body says nothing that this API would.
-        _ if said.r#type.is_empty() => Kind::Framing,
+        // Also an error event of a type that nobody knows.
         _ => Kind::ServerError,
     }
 }

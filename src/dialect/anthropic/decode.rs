@@ -206,7 +206,8 @@ impl Decoder {
             Some(Value::String(text)) => text,
             _ => String::new(),
         };
-        let identity = Identity { id: text(message.shift_remove("id")), model: text(message.shift_remove("model")), created: 0 };
+        let identity =
+            Identity { id: text(message.shift_remove("id")), model: text(message.shift_remove("model")), created: 0 };
         step.events.push(Event::Identity(Box::new(identity)));
         if let Some(Value::Object(usage)) = message.shift_remove("usage") {
             self.count(usage, exact, step);

@@ -42,7 +42,6 @@ fn statuses_and_types_are_told_apart() {
         (503, "api_error", "down", Kind::Overloaded),
         (200, "overloaded_error", "Overloaded", Kind::Overloaded),
         (200, "api_error", "oops", Kind::ServerError),
-        (302, "", "", Kind::Framing),
     ] {
         let failure = response(status, &HeaderMap::new(), error(kind, message).as_bytes());
         assert_eq!(failure.kind, expected, "{status} {kind}");
@@ -102,7 +101,10 @@ fn a_refusal_that_names_its_own_way_out_is_remedied() {
         ),
         ("This model does not support the effort parameter.", drop("output_config.effort")),
         ("tool_choice: type \"tool\" and \"any\" are not supported for this model.", drop("tool_choice")),
-        ("output_config.format.schema: For 'integer' type, property 'minimum' is not supported", drop("output_config.format")),
+        (
+            "output_config.format.schema: For 'integer' type, property 'minimum' is not supported",
+            drop("output_config.format"),
+        ),
         ("output_config: Extra inputs are not permitted", drop("output_config")),
         ("messages.0.content.0.text.cache_control: Extra inputs are not permitted", None),
         ("tools.0.custom.strict: Extra inputs are not permitted", None),
@@ -140,9 +142,18 @@ fn bodies_of_other_shapes_are_read() {
         (500, "<html><h1>502</h1></html>", Kind::ServerError, "the provider answered with an HTML page"),
         (500, "", Kind::ServerError, ""),
         (400, r#"{"error":"no such thing"}"#, Kind::BadRequest, "no such thing"),
-        (400, r#"{"message":"Input is too long for requested model."}"#, Kind::ContextTooLong, "Input is too long for requested model."),
+        (
+            400,
+            r#"{"message":"Input is too long for requested model."}"#,
+            Kind::ContextTooLong,
+            "Input is too long for requested model.",
+        ),
         (429, r#"[{"error":{"code":429,"message":"busy"}}]"#, Kind::RateLimited, "busy"),
         (403, r#"{"Message":"explicit deny"}"#, Kind::Auth, "explicit deny"),
+        (302, "", Kind::Framing, ""),
+        (200, "<html></html>", Kind::Framing, "the provider answered with an HTML page"),
+        (200, r#"{"error":"broken"}"#, Kind::ServerError, "broken"),
+        (200, r#"{"choices":[]}"#, Kind::Framing, ""),
         (400, "\u{fffd}\u{fffd}", Kind::BadRequest, "\u{fffd}\u{fffd}"),
     ] {
         let failure = response(status, &HeaderMap::new(), body.as_bytes());

@@ -10,6 +10,7 @@ fn read(body: &Value) -> Result<Request, Refusal> {
     parse(&HeaderMap::new(), body.to_string().as_bytes())
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "literals read best as arguments")]
 fn with(fields: Value) -> Value {
     let mut body = json!({"model": "main", "max_tokens": 64, "messages": [{"role": "user", "content": "hi"}]});
     body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
@@ -146,7 +147,10 @@ fn settings_have_their_common_form() {
     assert_eq!((request.tools[0].strict, request.server_tools.len()), (Some(true), 1));
     assert_eq!(request.tool_choice, Some(ToolChoice::Function("f".to_owned())));
     assert_eq!(request.parallel_tool_calls, Some(false));
-    assert_eq!((request.stop.as_slice(), request.temperature, request.top_p), (&["END".to_owned()][..], Some(0.5), Some(0.9)));
+    assert_eq!(
+        (request.stop.as_slice(), request.temperature, request.top_p),
+        (&["END".to_owned()][..], Some(0.5), Some(0.9))
+    );
     assert_eq!(request.user.as_deref(), Some("u"));
     assert!(matches!(request.format, Format::Schema { ref schema, .. } if *schema == json!({"type": "object"})));
     for (fields, effort) in [

@@ -46,9 +46,8 @@ fn headers_say_when_to_come_back_and_that_the_gateway_has_tried() {
     refusal.retry_after = Some(Duration::from_millis(1200));
     refusal.attempts = vec!["a/m: RateLimited".to_owned()];
     let reply = refuse(&refusal);
-    let header = |name: &str| {
-        reply.headers.iter().find(|(n, _)| n == name).map(|(_, v)| v.to_str().unwrap().to_owned())
-    };
+    let header =
+        |name: &str| reply.headers.iter().find(|(n, _)| n == name).map(|(_, v)| v.to_str().unwrap().to_owned());
     assert_eq!(header("retry-after").as_deref(), Some("2"));
     assert_eq!(header("x-should-retry").as_deref(), Some("false"));
     assert_eq!(header("content-type").as_deref(), Some("application/json"));
