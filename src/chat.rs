@@ -68,6 +68,17 @@ pub struct Request {
     pub stored: bool,
     /// Segue's own fields, taken off the body and the headers.
     pub extensions: Extensions,
+    /// What an answer is called if its provider gives it no name; the server fills it in.
+    pub minted: Minted,
+}
+
+/// Chance and time for an answer's id, drawn where the request came in: encoders are pure and draw none themselves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Minted {
+    /// 128 random bits.
+    pub id: u128,
+    /// Unix time in seconds.
+    pub unix: u64,
 }
 
 /// What a client asks of Segue itself. None of it goes upstream.

@@ -12,6 +12,7 @@ pub mod fleet;
 pub mod gateway;
 pub mod health;
 pub mod relay;
+pub mod retry_after;
 pub mod rig;
 pub mod routing;
 pub mod server;

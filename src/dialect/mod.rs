@@ -16,6 +16,7 @@ use std::time::Duration;
 
 pub mod anthropic;
 pub mod chat;
+pub mod extensions;
 
 /// One API. All methods are pure functions of their arguments.
 pub trait Dialect: Send + Sync + 'static {
