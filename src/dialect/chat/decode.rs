@@ -87,7 +87,9 @@ impl Decoder {
         if let Some(native) = native.filter(|n| !n.is_empty()) {
             step.events.push(Event::Usage(Box::new(usage::read(native))));
         }
-        self.top(&chunk.rest, data.marked, &mut step.events);
+        if chunk.choices.is_some() {
+            self.top(&chunk.rest, data.marked, &mut step.events);
+        }
         let mut verbatim = false;
         for choice in chunk.choices.as_deref().unwrap_or_default() {
             verbatim = self.choice(choice, data.marked, &mut step.events)? && plain;
