@@ -86,7 +86,8 @@ pub fn go_duration(text: &str) -> Option<Duration> {
 /// A reset header's value: a Go duration, an RFC 3339 time, or a Unix time in seconds or milliseconds.
 fn reset_time(value: &str) -> Option<RetryAt> {
     if let Some(number) = decimal(value) {
-        let unix = if number >= UNIX_MILLIS { Some(number / 1000.0) } else { Some(number).filter(|n| *n >= UNIX_SECONDS) };
+        let unix =
+            if number >= UNIX_MILLIS { Some(number / 1000.0) } else { Some(number).filter(|n| *n >= UNIX_SECONDS) };
         return match unix {
             Some(unix) => SystemTime::UNIX_EPOCH.checked_add(seconds(unix)?).map(RetryAt::At),
             None => seconds(number).map(RetryAt::In),
@@ -147,16 +148,8 @@ const LIMITS: [(&str, &str); 7] = [
 ];
 
 /// Units of a Go duration, in seconds; `m` after the longer ones that begin with it.
-const UNITS: [(&str, f64); 8] = [
-    ("ns", 1e-9),
-    ("us", 1e-6),
-    ("µs", 1e-6),
-    ("ms", 1e-3),
-    ("s", 1.0),
-    ("m", 60.0),
-    ("h", 3600.0),
-    ("d", 86_400.0),
-];
+const UNITS: [(&str, f64); 8] =
+    [("ns", 1e-9), ("us", 1e-6), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0), ("d", 86_400.0)];
 
 /// A reset value from here on is a Unix time in seconds, not a wait (it would be of 31 years).
 const UNIX_SECONDS: f64 = 1e9;
@@ -250,7 +243,9 @@ mod tests {
 
     #[test]
     fn durations_of_go() {
-        for (text, millis) in [("1h2m3s", 3_723_000), ("0s", 0), ("12ms", 12), ("1.5s", 1500), ("7", 7000), ("2m59.56s", 179_560)] {
+        for (text, millis) in
+            [("1h2m3s", 3_723_000), ("0s", 0), ("12ms", 12), ("1.5s", 1500), ("7", 7000), ("2m59.56s", 179_560)]
+        {
             assert_eq!(go_duration(text), Some(Duration::from_millis(millis)), "{text}");
         }
         for text in ["", "s", "5x", "-5s", "5s5", "1..2s"] {

@@ -21,7 +21,9 @@ pub fn extensions(headers: &HeaderMap) -> Result<Extensions, Refusal> {
             return Err(refusal(name.as_str(), "is given more than once; send it once"));
         }
         match field {
-            "conversation" => found.conversation = Some(conversation(value).map_err(|why| refusal(name.as_str(), why))?),
+            "conversation" => {
+                found.conversation = Some(conversation(value).map_err(|why| refusal(name.as_str(), why))?)
+            }
             "history" => found.append_history = choose(name.as_str(), value, ["full", "append"])?,
             "deadline-ms" => match value.parse::<u64>() {
                 Ok(ms) if ms > 0 => found.deadline_ms = Some(ms),
@@ -78,7 +80,8 @@ fn refusal(name: &str, what: &str) -> Refusal {
 }
 
 const PREFIX: &str = "x-segue-";
-const KNOWN: [&str; 8] = ["conversation", "history", "deadline-ms", "resumable", "failover", "hedge", "order", "strict"];
+const KNOWN: [&str; 8] =
+    ["conversation", "history", "deadline-ms", "resumable", "failover", "hedge", "order", "strict"];
 /// The longest name of a conversation, in bytes.
 pub const MAX_CONVERSATION: usize = 256;
 

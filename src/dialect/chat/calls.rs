@@ -72,7 +72,11 @@ impl Calls {
     /// # Errors
     /// `Malformed`, for arguments that belong to no call or can no longer be right.
     pub(super) fn entry(
-        &mut self, choice: u32, entry: &Entry<'_>, marked: bool, out: &mut Events,
+        &mut self,
+        choice: u32,
+        entry: &Entry<'_>,
+        marked: bool,
+        out: &mut Events,
     ) -> Result<(), Failure> {
         let index = entry.index.0;
         let id = entry.id.as_str();
@@ -100,12 +104,7 @@ impl Calls {
                 name.clone_into(&mut call.name);
                 call.ordinal = Some(self.told);
                 self.told += 1;
-                out.push(Event::ToolOpen {
-                    choice,
-                    call: self.told - 1,
-                    id: call.id.clone(),
-                    name: call.name.clone(),
-                });
+                out.push(Event::ToolOpen { choice, call: self.told - 1, id: call.id.clone(), name: call.name.clone() });
             }
         }
         call.index = call.index.or(index);
@@ -156,7 +155,8 @@ impl Calls {
         if !id.is_empty() {
             if let Some(at) = calls.iter().rposition(|c| c.id == id) {
                 // Another index and a name: a provider that gives all its calls the same id.
-                let alike = !name.is_empty() && index.is_some() && calls[at].index.is_some() && calls[at].index != index;
+                let alike =
+                    !name.is_empty() && index.is_some() && calls[at].index.is_some() && calls[at].index != index;
                 return Ok(if alike { Where::New } else { Where::At(at) });
             }
             // A fresh id without a name, but with arguments, is a fragment of a provider that draws an id for each; a

@@ -217,7 +217,13 @@ impl Report {
         let lower = message.to_ascii_lowercase();
         let coded = matches!(&*self.said.code, "unsupported_parameter" | "unknown_parameter" | "unsupported_value");
         let said = quirks::UNSUPPORTED.iter().find_map(|words| lower.find(words).map(|at| at + words.len()));
-        let after = ["extra inputs are not permitted", "extra_forbidden", "is unsupported", "is not supported", "is deprecated"];
+        let after = [
+            "extra inputs are not permitted",
+            "extra_forbidden",
+            "is unsupported",
+            "is not supported",
+            "is deprecated",
+        ];
         let after = after.iter().find_map(|words| lower.find(words));
         if !coded && said.is_none() && after.is_none() {
             return None;

@@ -27,8 +27,7 @@ pub(super) fn parse(headers: &HeaderMap, body: &[u8]) -> Result<Request, Refusal
     match raw.shift_remove("conversation_id") {
         None | Some(Value::Null) => {}
         Some(Value::String(name)) => {
-            extensions.conversation =
-                Some(conversation(&name).map_err(|why| wrong("conversation_id", why))?);
+            extensions.conversation = Some(conversation(&name).map_err(|why| wrong("conversation_id", why))?);
         }
         Some(_) => return Err(wrong("conversation_id", "must be a string")),
     }
@@ -130,7 +129,10 @@ fn message(value: &Value, place: &str) -> Result<Message, Refusal> {
         Some("assistant") => Role::Assistant,
         Some("tool" | "function") => Role::Tool,
         _ => {
-            return Err(wrong(&format!("{place}.role"), "must be `system`, `developer`, `user`, `assistant` or `tool`"));
+            return Err(wrong(
+                &format!("{place}.role"),
+                "must be `system`, `developer`, `user`, `assistant` or `tool`",
+            ));
         }
     };
     let mut parts = Vec::new();
@@ -273,7 +275,11 @@ fn tools(raw: &Map<String, Value>) -> Result<(Vec<Tool>, Vec<Value>), Refusal> {
                 continue;
             };
             let Some(called) = function.get("name").and_then(Value::as_str).filter(|n| !n.is_empty()) else {
-                let place = if name == "functions" { format!("functions[{at}].name") } else { format!("tools[{at}].function.name") };
+                let place = if name == "functions" {
+                    format!("functions[{at}].name")
+                } else {
+                    format!("tools[{at}].function.name")
+                };
                 return Err(wrong(&place, "must be a string that is not empty"));
             };
             tools.push(Tool {

@@ -150,7 +150,9 @@ mod tests {
 
     #[test]
     fn whole_pairs_and_escaped_backslashes_are_left_alone() {
-        for json in [r#""\ud83d\ude00""#, r#""\\ud83d""#, r#""\\\\ud83d \n""#, r#""plain""#, r#""\u00e9\"""#, "\"\\", "\"\\ud8"] {
+        for json in
+            [r#""\ud83d\ude00""#, r#""\\ud83d""#, r#""\\\\ud83d \n""#, r#""plain""#, r#""\u00e9\"""#, "\"\\", "\"\\ud8"]
+        {
             assert_eq!(repair(json), None, "{json}");
         }
         assert_eq!(repair(r#""\\\ud83d""#).as_deref(), Some(r#""\\\uffffd83d""#));

@@ -87,7 +87,14 @@ pub(super) fn finish(word: &str) -> Result<Finish, Kind> {
 /// other fields and do not echo.
 fn is_mistral(model: &str) -> bool {
     const FAMILIES: [&str; 9] = [
-        "mistral-", "open-mistral-", "open-mixtral-", "magistral-", "codestral-", "ministral-", "devstral-", "pixtral-",
+        "mistral-",
+        "open-mistral-",
+        "open-mixtral-",
+        "magistral-",
+        "codestral-",
+        "ministral-",
+        "devstral-",
+        "pixtral-",
         "voxtral-",
     ];
     !model.contains(['/', ':']) && FAMILIES.iter().any(|family| model.starts_with(family))
@@ -108,7 +115,8 @@ fn is_old_claude(model: &str) -> bool {
         return true;
     }
     // `opus-4`, `sonnet-4-5`, `opus-4-1-20250805`, `4-5-sonnet`: the family and the version in either order.
-    let mut parts = rest.split('-').filter(|part| !matches!(*part, "opus" | "sonnet" | "haiku" | "thinking" | "latest"));
+    let mut parts =
+        rest.split('-').filter(|part| !matches!(*part, "opus" | "sonnet" | "haiku" | "thinking" | "latest"));
     let (major, minor) = (parts.next(), parts.next());
     // A minor version has one digit; anything longer is a date.
     major == Some("4") && minor.is_none_or(|m| m.len() > 2 || matches!(m, "0" | "1" | "5"))
@@ -141,55 +149,111 @@ pub(super) const REASONING: [&str; 3] = ["reasoning", "reasoning_content", "reas
 
 /// Codes and types of a prompt over the model's window.
 pub(super) const TOO_LONG_CODES: [&str; 6] = [
-    "context_length_exceeded", "exceed_context_size_error", "context_window_exceeded", "model_context_window_exceeded",
-    "string_above_max_length", "request_too_large",
+    "context_length_exceeded",
+    "exceed_context_size_error",
+    "context_window_exceeded",
+    "model_context_window_exceeded",
+    "string_above_max_length",
+    "request_too_large",
 ];
 
 /// The same in a message, lower case.
 pub(super) const TOO_LONG: [&str; 17] = [
-    "maximum context length", "context length exceeded", "context_length_exceeded", "longer than the context length",
-    "longer than the model's context length", "context too large", "exceeds the available context size",
-    "exceed context size", "exceeds the context window", "exceeds the model's context", "context window of this model",
-    "prompt is too long", "prompt too long", "input is too long", "input length and `max_tokens` exceed",
-    "too many tokens", "too large for model with",
+    "maximum context length",
+    "context length exceeded",
+    "context_length_exceeded",
+    "longer than the context length",
+    "longer than the model's context length",
+    "context too large",
+    "exceeds the available context size",
+    "exceed context size",
+    "exceeds the context window",
+    "exceeds the model's context",
+    "context window of this model",
+    "prompt is too long",
+    "prompt too long",
+    "input is too long",
+    "input length and `max_tokens` exceed",
+    "too many tokens",
+    "too large for model with",
 ];
 
 /// A prefill is refused, lower case.
 pub(super) const NO_PREFILL: [&str; 17] = [
-    "assistant message prefill", "assistant prefill", "prefill is not supported", "response prefill is incompatible",
-    "must end with a user message", "cannot have 2 or more assistant messages at the end", "ending with a model turn",
-    "incompatible with enable_thinking", "cannot end with trailing whitespace", "expected last role user or tool",
-    "last message must be a user", "must be a user message, or an assistant message with prefix", "prefix is only available",
-    "continue_final_message", "add_generation_prompt", "prefix is not supported", "final message does not appear in the chat",
+    "assistant message prefill",
+    "assistant prefill",
+    "prefill is not supported",
+    "response prefill is incompatible",
+    "must end with a user message",
+    "cannot have 2 or more assistant messages at the end",
+    "ending with a model turn",
+    "incompatible with enable_thinking",
+    "cannot end with trailing whitespace",
+    "expected last role user or tool",
+    "last message must be a user",
+    "must be a user message, or an assistant message with prefix",
+    "prefix is only available",
+    "continue_final_message",
+    "add_generation_prompt",
+    "prefix is not supported",
+    "final message does not appear in the chat",
 ];
 
 /// A signature or encrypted reasoning of another issuer is refused, lower case.
 pub(super) const BAD_SIGNATURE: [&str; 9] = [
-    "invalid signature", "invalid `signature`", "signature in thinking", "`signature` in `thinking`", "thought signature",
-    "thought_signature", "signature verification", "invalid_encrypted_content", "encrypted content could not be",
+    "invalid signature",
+    "invalid `signature`",
+    "signature in thinking",
+    "`signature` in `thinking`",
+    "thought signature",
+    "thought_signature",
+    "signature verification",
+    "invalid_encrypted_content",
+    "encrypted content could not be",
 ];
 
 /// Codes and types of an account without credit.
 pub(super) const NO_CREDIT_CODES: [&str; 7] = [
-    "insufficient_quota", "billing_error", "billing_hard_limit_reached", "billing_not_active", "insufficient_balance",
-    "insufficient_credits", "payment_required",
+    "insufficient_quota",
+    "billing_error",
+    "billing_hard_limit_reached",
+    "billing_not_active",
+    "insufficient_balance",
+    "insufficient_credits",
+    "payment_required",
 ];
 
 /// The same in a message, lower case.
 pub(super) const NO_CREDIT: [&str; 7] = [
-    "insufficient balance", "insufficient credit", "credit balance is too low", "requires more credits", "out of credits",
-    "billing hard limit", "arrearage",
+    "insufficient balance",
+    "insufficient credit",
+    "credit balance is too low",
+    "requires more credits",
+    "out of credits",
+    "billing hard limit",
+    "arrearage",
 ];
 
 /// Codes and types of a policy's refusal.
 pub(super) const POLICY_CODES: [&str; 10] = [
-    "content_filter", "content_policy_violation", "responsibleaipolicyviolation", "content_policy", "moderation_blocked",
-    "data_inspection_failed", "sensitive_content", "contentfilter", "prompt_blocked", "refusal",
+    "content_filter",
+    "content_policy_violation",
+    "responsibleaipolicyviolation",
+    "content_policy",
+    "moderation_blocked",
+    "data_inspection_failed",
+    "sensitive_content",
+    "contentfilter",
+    "prompt_blocked",
+    "refusal",
 ];
 
 /// The same in a message, lower case.
 pub(super) const POLICY: [&str; 5] = [
-    "content management policy", "flagged by our moderation", "requires moderation", "violates our usage policies",
+    "content management policy",
+    "flagged by our moderation",
+    "requires moderation",
+    "violates our usage policies",
     "rejected as a result of our safety system",
 ];
 
@@ -197,20 +261,39 @@ pub(super) const POLICY: [&str; 5] = [
 pub(super) const OVERLOADED: [&str; 5] = ["overloaded", "unavailable", "capacity", "engine_busy", "no_available"];
 
 /// Words in a code or type of a rate limit.
-pub(super) const LIMITED: [&str; 5] =
-    ["rate_limit", "ratelimit", "too_many_requests", "resource_exhausted", "throttl"];
+pub(super) const LIMITED: [&str; 5] = ["rate_limit", "ratelimit", "too_many_requests", "resource_exhausted", "throttl"];
 
 /// Request fields without which the answer would be another: these are never left out to please a target.
 pub(super) const REQUIRED: [&str; 13] = [
-    "model", "messages", "tools", "tool_choice", "functions", "function_call", "response_format", "n", "stream", "stop",
-    "audio", "modalities", "body",
+    "model",
+    "messages",
+    "tools",
+    "tool_choice",
+    "functions",
+    "function_call",
+    "response_format",
+    "n",
+    "stream",
+    "stop",
+    "audio",
+    "modalities",
+    "body",
 ];
 
 /// What comes before the name of a field that is refused, lower case.
 pub(super) const UNSUPPORTED: [&str; 12] = [
-    "unsupported parameter", "unknown parameter", "unsupported value", "unrecognized request argument supplied",
-    "does not support parameters", "does not support parameter", "unsupported parameters", "argument not supported on this model",
-    "unexpected keyword argument", "unrecognized field", "unknown field", "unknown name",
+    "unsupported parameter",
+    "unknown parameter",
+    "unsupported value",
+    "unrecognized request argument supplied",
+    "does not support parameters",
+    "does not support parameter",
+    "unsupported parameters",
+    "argument not supported on this model",
+    "unexpected keyword argument",
+    "unrecognized field",
+    "unknown field",
+    "unknown name",
 ];
 
 #[cfg(test)]
@@ -220,17 +303,42 @@ mod tests {
     #[test]
     fn prefill_is_denied_by_default() {
         for model in [
-            "mistral-large-latest", "codestral-2508", "magistral-medium-latest", "deepseek-chat", "deepseek-v4-pro",
-            "anthropic/claude-3.5-sonnet", "anthropic/claude-sonnet-4", "anthropic/claude-sonnet-4.5", "claude-opus-4-1",
-            "claude-opus-4-1-20250805", "claude-sonnet-4-20250514", "claude-3-5-haiku-20241022", "claude-haiku-4-5",
+            "mistral-large-latest",
+            "codestral-2508",
+            "magistral-medium-latest",
+            "deepseek-chat",
+            "deepseek-v4-pro",
+            "anthropic/claude-3.5-sonnet",
+            "anthropic/claude-sonnet-4",
+            "anthropic/claude-sonnet-4.5",
+            "claude-opus-4-1",
+            "claude-opus-4-1-20250805",
+            "claude-sonnet-4-20250514",
+            "claude-3-5-haiku-20241022",
+            "claude-haiku-4-5",
             "anthropic/claude-opus-4.5:thinking",
         ] {
             assert_eq!(how(model), How::Prefill, "{model}");
         }
         for model in [
-            "gpt-4.1", "gpt-5", "o3", "", "claude-sonnet-4-6", "anthropic/claude-opus-4.7", "claude-opus-5", "claude-sonnet-5-5",
-            "claude-haiku-5-5-20261001", "claude-4-6-sonnet", "claude-fable-5", "deepseek-r1:7b", "deepseek-ai/DeepSeek-V3",
-            "mistral:7b", "mistralai/Mistral-7B-Instruct-v0.3", "llama-3.3-70b-versatile", "gemini-2.5-pro", "m-b",
+            "gpt-4.1",
+            "gpt-5",
+            "o3",
+            "",
+            "claude-sonnet-4-6",
+            "anthropic/claude-opus-4.7",
+            "claude-opus-5",
+            "claude-sonnet-5-5",
+            "claude-haiku-5-5-20261001",
+            "claude-4-6-sonnet",
+            "claude-fable-5",
+            "deepseek-r1:7b",
+            "deepseek-ai/DeepSeek-V3",
+            "mistral:7b",
+            "mistralai/Mistral-7B-Instruct-v0.3",
+            "llama-3.3-70b-versatile",
+            "gemini-2.5-pro",
+            "m-b",
         ] {
             assert_eq!(how(model), How::Instruct, "{model}");
         }

@@ -77,7 +77,9 @@ pub(super) fn encode(request: &Request, target: &Target, carry: &Carry) -> Resul
     }
     body.place("messages", Field::Messages(messages));
     let bytes = serde_json::to_vec(&body).map_err(|error| {
-        Failure::new(Kind::BadRequest, Stage::Connecting).ours().saying(format!("the request cannot be written: {error}"))
+        Failure::new(Kind::BadRequest, Stage::Connecting)
+            .ours()
+            .saying(format!("the request cannot be written: {error}"))
     })?;
     dropped.dedup();
     Ok(WireRequest { path: PATH.to_owned(), headers: Vec::new(), body: Bytes::from(bytes), dropped })
@@ -108,7 +110,11 @@ impl<'a> Body<'a> {
 
     /// Adds what makes the target go on with a turn.
     fn go_on(
-        &mut self, messages: &mut Vec<Cow<'_, Value>>, going_on: &Continue, target: &Target, drops: &impl Fn(&str) -> bool,
+        &mut self,
+        messages: &mut Vec<Cow<'_, Value>>,
+        going_on: &Continue,
+        target: &Target,
+        drops: &impl Fn(&str) -> bool,
     ) {
         match going_on.how {
             How::Instruct => {
@@ -196,7 +202,8 @@ fn messages<'a>(history: &'a [Value], carry: &Carry) -> Vec<Cow<'a, Value>> {
 fn without_reasoning(message: &Value) -> Cow<'_, Value> {
     let fields = |m: &Map<String, Value>| quirks::REASONING.iter().any(|field| m.contains_key(*field));
     let thinks = |part: &Value| part.get("type").is_some_and(|kind| kind == "thinking" || kind == "redacted_thinking");
-    let parts = |m: &Map<String, Value>| m.get("content").and_then(Value::as_array).is_some_and(|p| p.iter().any(thinks));
+    let parts =
+        |m: &Map<String, Value>| m.get("content").and_then(Value::as_array).is_some_and(|p| p.iter().any(thinks));
     match message.as_object() {
         Some(object) if fields(object) || parts(object) => {
             let mut object = object.clone();

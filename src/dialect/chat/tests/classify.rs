@@ -17,18 +17,36 @@ fn classify(status: u16, headers: &[(&str, &str)], body: &str) -> Failure {
 }
 
 fn error(message: &str) -> String {
-    serde_json::json!({ "error": { "message": message, "type": "invalid_request_error", "param": null, "code": null } }).to_string()
+    serde_json::json!({ "error": { "message": message, "type": "invalid_request_error", "param": null, "code": null } })
+        .to_string()
 }
 
 #[test]
 fn statuses() {
     for (status, kind) in [
-        (400, Kind::BadRequest), (401, Kind::Auth), (402, Kind::QuotaExhausted), (403, Kind::Auth), (404, Kind::BadRequest),
-        (408, Kind::ServerError), (409, Kind::ServerError), (413, Kind::ContextTooLong), (415, Kind::BadRequest),
-        (422, Kind::BadRequest), (425, Kind::ServerError), (429, Kind::RateLimited), (499, Kind::ServerError),
-        (500, Kind::ServerError), (502, Kind::ServerError), (503, Kind::Overloaded), (504, Kind::ServerError),
-        (520, Kind::ServerError), (522, Kind::ServerError), (524, Kind::ServerError), (529, Kind::Overloaded),
-        (302, Kind::Framing), (200, Kind::Framing),
+        (400, Kind::BadRequest),
+        (401, Kind::Auth),
+        (402, Kind::QuotaExhausted),
+        (403, Kind::Auth),
+        (404, Kind::BadRequest),
+        (408, Kind::ServerError),
+        (409, Kind::ServerError),
+        (413, Kind::ContextTooLong),
+        (415, Kind::BadRequest),
+        (422, Kind::BadRequest),
+        (425, Kind::ServerError),
+        (429, Kind::RateLimited),
+        (499, Kind::ServerError),
+        (500, Kind::ServerError),
+        (502, Kind::ServerError),
+        (503, Kind::Overloaded),
+        (504, Kind::ServerError),
+        (520, Kind::ServerError),
+        (522, Kind::ServerError),
+        (524, Kind::ServerError),
+        (529, Kind::Overloaded),
+        (302, Kind::Framing),
+        (200, Kind::Framing),
     ] {
         let failure = classify(status, &[], "");
         assert_eq!((failure.kind, failure.status, failure.stage), (kind, Some(status), Stage::Refused), "{status}");
@@ -40,32 +58,147 @@ fn statuses() {
 #[test]
 fn bodies_of_each_provider() {
     for (name, status, body, kind) in [
-        ("OpenAI", 429, r#"{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}"#, Kind::QuotaExhausted),
-        ("OpenAI", 429, r#"{"error":{"message":"Rate limit reached","type":"tokens","param":null,"code":"rate_limit_exceeded"}}"#, Kind::RateLimited),
-        ("OpenAI", 400, r#"{"error":{"message":"This model's maximum context length is 8192 tokens.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}"#, Kind::ContextTooLong),
-        ("OpenAI", 404, r#"{"error":{"message":"The model `x` does not exist or you do not have access to it.","code":"model_not_found"}}"#, Kind::Auth),
-        ("OpenAI", 503, r#"{"error":{"message":"The engine is currently overloaded","type":"server_error"}}"#, Kind::Overloaded),
+        (
+            "OpenAI",
+            429,
+            r#"{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}"#,
+            Kind::QuotaExhausted,
+        ),
+        (
+            "OpenAI",
+            429,
+            r#"{"error":{"message":"Rate limit reached","type":"tokens","param":null,"code":"rate_limit_exceeded"}}"#,
+            Kind::RateLimited,
+        ),
+        (
+            "OpenAI",
+            400,
+            r#"{"error":{"message":"This model's maximum context length is 8192 tokens.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}"#,
+            Kind::ContextTooLong,
+        ),
+        (
+            "OpenAI",
+            404,
+            r#"{"error":{"message":"The model `x` does not exist or you do not have access to it.","code":"model_not_found"}}"#,
+            Kind::Auth,
+        ),
+        (
+            "OpenAI",
+            503,
+            r#"{"error":{"message":"The engine is currently overloaded","type":"server_error"}}"#,
+            Kind::Overloaded,
+        ),
         ("OpenAI", 401, r#"{"error":{"message":"Incorrect API key provided","code":"invalid_api_key"}}"#, Kind::Auth),
-        ("Azure", 400, r#"{"error":{"code":"content_filter","param":"prompt","status":400,"message":"filtered","innererror":{"code":"ResponsibleAIPolicyViolation"}}}"#, Kind::ContentFiltered),
-        ("Azure", 400, r#"{"error":{"code":null,"message":"x","innererror":{"code":"ResponsibleAIPolicyViolation"}}}"#, Kind::ContentFiltered),
-        ("vLLM", 400, r#"{"error":{"message":"This model's maximum context length is 4096 tokens. However, you requested 5000","type":"BadRequestError","param":null,"code":400}}"#, Kind::ContextTooLong),
-        ("SGLang", 400, r#"{"object":"error","message":"The input (9000 tokens) is longer than the model's context length (8192 tokens).","type":"BadRequestError","param":null,"code":400}"#, Kind::ContextTooLong),
-        ("llama.cpp", 400, r#"{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error"}}"#, Kind::ContextTooLong),
-        ("llama.cpp", 503, r#"{"error":{"code":503,"message":"Loading model","type":"unavailable_error"}}"#, Kind::Overloaded),
-        ("Ollama", 404, r#"{"error":{"message":"model \"x\" not found, try pulling it first","type":"api_error"}}"#, Kind::Auth),
+        (
+            "Azure",
+            400,
+            r#"{"error":{"code":"content_filter","param":"prompt","status":400,"message":"filtered","innererror":{"code":"ResponsibleAIPolicyViolation"}}}"#,
+            Kind::ContentFiltered,
+        ),
+        (
+            "Azure",
+            400,
+            r#"{"error":{"code":null,"message":"x","innererror":{"code":"ResponsibleAIPolicyViolation"}}}"#,
+            Kind::ContentFiltered,
+        ),
+        (
+            "vLLM",
+            400,
+            r#"{"error":{"message":"This model's maximum context length is 4096 tokens. However, you requested 5000","type":"BadRequestError","param":null,"code":400}}"#,
+            Kind::ContextTooLong,
+        ),
+        (
+            "SGLang",
+            400,
+            r#"{"object":"error","message":"The input (9000 tokens) is longer than the model's context length (8192 tokens).","type":"BadRequestError","param":null,"code":400}"#,
+            Kind::ContextTooLong,
+        ),
+        (
+            "llama.cpp",
+            400,
+            r#"{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error"}}"#,
+            Kind::ContextTooLong,
+        ),
+        (
+            "llama.cpp",
+            503,
+            r#"{"error":{"code":503,"message":"Loading model","type":"unavailable_error"}}"#,
+            Kind::Overloaded,
+        ),
+        (
+            "Ollama",
+            404,
+            r#"{"error":{"message":"model \"x\" not found, try pulling it first","type":"api_error"}}"#,
+            Kind::Auth,
+        ),
         ("OpenRouter", 402, r#"{"error":{"code":402,"message":"Insufficient credits"}}"#, Kind::QuotaExhausted),
-        ("OpenRouter", 403, r#"{"error":{"code":403,"message":"Input flagged","metadata":{"reasons":["x"],"flagged_input":"…"}}}"#, Kind::ContentFiltered),
-        ("OpenRouter", 404, r#"{"error":{"code":404,"message":"No endpoints found that support tool use"}}"#, Kind::Unavailable),
-        ("OpenRouter", 400, r#"{"error":{"code":400,"message":"Provider returned error","metadata":{"raw":"{\"error\":{\"message\":\"prompt is too long: 210000 tokens\"}}","provider_name":"P"}}}"#, Kind::ContextTooLong),
-        ("OpenRouter", 502, r#"{"error":{"code":502,"message":"x","metadata":{"error_type":"provider_overloaded"}}}"#, Kind::Overloaded),
-        ("Groq", 413, r#"{"error":{"message":"Request too large for model on tokens per minute","type":"tokens","code":"rate_limit_exceeded"}}"#, Kind::ContextTooLong),
+        (
+            "OpenRouter",
+            403,
+            r#"{"error":{"code":403,"message":"Input flagged","metadata":{"reasons":["x"],"flagged_input":"…"}}}"#,
+            Kind::ContentFiltered,
+        ),
+        (
+            "OpenRouter",
+            404,
+            r#"{"error":{"code":404,"message":"No endpoints found that support tool use"}}"#,
+            Kind::Unavailable,
+        ),
+        (
+            "OpenRouter",
+            400,
+            r#"{"error":{"code":400,"message":"Provider returned error","metadata":{"raw":"{\"error\":{\"message\":\"prompt is too long: 210000 tokens\"}}","provider_name":"P"}}}"#,
+            Kind::ContextTooLong,
+        ),
+        (
+            "OpenRouter",
+            502,
+            r#"{"error":{"code":502,"message":"x","metadata":{"error_type":"provider_overloaded"}}}"#,
+            Kind::Overloaded,
+        ),
+        (
+            "Groq",
+            413,
+            r#"{"error":{"message":"Request too large for model on tokens per minute","type":"tokens","code":"rate_limit_exceeded"}}"#,
+            Kind::ContextTooLong,
+        ),
         ("Groq", 498, r#"{"error":{"message":"x","type":"flex_tier"}}"#, Kind::BadRequest),
-        ("Together", 503, r#"{"error":{"message":"Engine Overloaded","type":"service_unavailable"}}"#, Kind::Overloaded),
-        ("DeepSeek", 402, r#"{"error":{"message":"Insufficient Balance","type":"unknown_error","code":"invalid_request_error"}}"#, Kind::QuotaExhausted),
-        ("Mistral", 429, r#"{"object":"error","message":"Service tier capacity exceeded for this model.","type":"service_tier_capacity_exceeded","param":null,"code":"3505"}"#, Kind::RateLimited),
-        ("Mistral", 422, r#"{"detail":[{"type":"missing","loc":["body","messages"],"msg":"Field required"}]}"#, Kind::BadRequest),
-        ("Anthropic", 400, r#"{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the API."}}"#, Kind::QuotaExhausted),
-        ("Gemini", 429, r#"[{"error":{"code":429,"message":"Resource exhausted","status":"RESOURCE_EXHAUSTED"}}]"#, Kind::RateLimited),
+        (
+            "Together",
+            503,
+            r#"{"error":{"message":"Engine Overloaded","type":"service_unavailable"}}"#,
+            Kind::Overloaded,
+        ),
+        (
+            "DeepSeek",
+            402,
+            r#"{"error":{"message":"Insufficient Balance","type":"unknown_error","code":"invalid_request_error"}}"#,
+            Kind::QuotaExhausted,
+        ),
+        (
+            "Mistral",
+            429,
+            r#"{"object":"error","message":"Service tier capacity exceeded for this model.","type":"service_tier_capacity_exceeded","param":null,"code":"3505"}"#,
+            Kind::RateLimited,
+        ),
+        (
+            "Mistral",
+            422,
+            r#"{"detail":[{"type":"missing","loc":["body","messages"],"msg":"Field required"}]}"#,
+            Kind::BadRequest,
+        ),
+        (
+            "Anthropic",
+            400,
+            r#"{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the API."}}"#,
+            Kind::QuotaExhausted,
+        ),
+        (
+            "Gemini",
+            429,
+            r#"[{"error":{"code":429,"message":"Resource exhausted","status":"RESOURCE_EXHAUSTED"}}]"#,
+            Kind::RateLimited,
+        ),
         ("proxy", 502, "<html><head><title>502 Bad Gateway</title></head></html>", Kind::ServerError),
         ("any", 200, r#"{"error":{"message":"rate limited","type":"rate_limit_error","code":429}}"#, Kind::RateLimited),
         ("any", 200, r#"{"error":{"message":"x","type":"overloaded_error"}}"#, Kind::Overloaded),
@@ -81,9 +214,13 @@ fn bodies_of_each_provider() {
 #[test]
 fn wordings_of_a_prompt_that_is_too_long() {
     for message in [
-        "context too large", "Prompt is too long: 1 > 2", "Input is too long for requested model.",
-        "Requested input is longer than the context length of the model", "too many tokens: total number of tokens in the prompt",
-        "input length and `max_tokens` exceed context limit", "Your input exceeds the context window of this model.",
+        "context too large",
+        "Prompt is too long: 1 > 2",
+        "Input is too long for requested model.",
+        "Requested input is longer than the context length of the model",
+        "too many tokens: total number of tokens in the prompt",
+        "input length and `max_tokens` exceed context limit",
+        "Your input exceeds the context window of this model.",
     ] {
         assert_eq!(classify(400, &[], &error(message)).kind, Kind::ContextTooLong, "{message}");
     }
@@ -113,7 +250,8 @@ fn refused_prefills_are_asked_the_other_way() {
 #[test]
 fn refused_signatures_are_left_out() {
     for message in [
-        "messages.1.content.0: Invalid `signature` in `thinking` block", "Thought signature is not valid.",
+        "messages.1.content.0: Invalid `signature` in `thinking` block",
+        "Thought signature is not valid.",
         "The encrypted content could not be verified.",
     ] {
         assert_eq!(classify(400, &[], &error(message)).remedy, Some(Remedy::StripReasoning), "{message}");
@@ -150,7 +288,8 @@ fn times_to_ask_again() {
     let limited = error("slow down");
     assert_eq!(classify(429, &[("retry-after", "2")], &limited).retry_at, wait(2000));
     assert_eq!(classify(429, &[("retry-after-ms", "50"), ("retry-after", "9")], &limited).retry_at, wait(50));
-    let info = r#"{"error":{"code":429,"details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"1s"}]}}"#;
+    let info =
+        r#"{"error":{"code":429,"details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"1s"}]}}"#;
     assert_eq!(classify(429, &[], info).retry_at, wait(1000));
     assert_eq!(classify(429, &[("retry-after", "5")], info).retry_at, wait(5000));
     assert_eq!(classify(503, &[("retry-after", "5")], "").retry_at, wait(5000));
@@ -161,7 +300,8 @@ fn times_to_ask_again() {
 #[test]
 fn the_providers_words_are_kept() {
     let body = r#"{"error":{"message":"m","type":"t","param":"p","code":"c"}}"#;
-    let expected = Said { r#type: "t".to_owned(), code: "c".to_owned(), message: "m".to_owned(), param: "p".to_owned() };
+    let expected =
+        Said { r#type: "t".to_owned(), code: "c".to_owned(), message: "m".to_owned(), param: "p".to_owned() };
     assert_eq!(classify(400, &[], body).said, expected);
     let numbers = classify(200, &[], r#"{"error":{"message":"m","code":502}}"#);
     assert_eq!((numbers.status, &*numbers.said.code), (Some(502), "502"));

@@ -2,16 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test's panic is its report")]
 
-use super::{delta, finish, short, sse, steps, told};
+use super::{delta, finish, short, sse, steps, told, tools};
 use crate::chat::DialectId;
 use crate::dialect::chat::Chat;
 use crate::dialect::{Dialect, Expect, Flow};
 use crate::event::{Event, Identity, Place, Step};
 use crate::failure::{Kind, Stage};
-
-fn tools(entries: &str) -> String {
-    delta(&format!("{{\"tool_calls\":[{entries}]}}"))
-}
 
 #[test]
 fn an_ordinary_answer() {
@@ -65,9 +61,13 @@ fn deltas_are_sets_of_fields() {
         &delta(r#"{"reasoning":"b","reasoning_content":"b","role":"assistant"}"#),
         &delta(r#"{"reasoning_content":"c","content":"A"}"#),
         &delta(r#"{"content":"n","reasoning_content":"","foo":7,"annotations":[]}"#),
-        &delta(r#"{"content":[{"type":"thinking","thinking":[{"type":"text","text":"d"}]},{"type":"text","text":"s"}]}"#),
+        &delta(
+            r#"{"content":[{"type":"thinking","thinking":[{"type":"text","text":"d"}]},{"type":"text","text":"s"}]}"#,
+        ),
         &delta(r#"{"refusal":"no"}"#),
-        &delta(r#"{"reasoning_details":[{"type":"reasoning.text","text":"e"},{"type":"reasoning.encrypted","data":"z"}]}"#),
+        &delta(
+            r#"{"reasoning_details":[{"type":"reasoning.text","text":"e"},{"type":"reasoning.encrypted","data":"z"}]}"#,
+        ),
         &delta("null"),
         &delta("[]"),
         r#"{"choices":[{"index":0,"content_filter_results":{"hate":{"filtered":false}}}]}"#,
@@ -76,10 +76,19 @@ fn deltas_are_sets_of_fields() {
         &finish("stop"),
     ]);
     let expected = [
-        "reasoning a", "reasoning b", "reasoning c", "text A", "text n", r#"extra Delta(0) {"foo":7}"#, "reasoning d", "text s",
-        "refusal no", "reasoning e",
+        "reasoning a",
+        "reasoning b",
+        "reasoning c",
+        "text A",
+        "text n",
+        r#"extra Delta(0) {"foo":7}"#,
+        "reasoning d",
+        "text s",
+        "refusal no",
+        "reasoning e",
         r#"extra Delta(0) {"reasoning_details":[{"type":"reasoning.text","text":"e","index":0},{"type":"reasoning.encrypted","data":"z","index":1}]}"#,
-        r#"extra Choice(0) {"content_filter_results":{"hate":{"filtered":false}}}"#, "finish Stop",
+        r#"extra Choice(0) {"content_filter_results":{"hate":{"filtered":false}}}"#,
+        "finish Stop",
     ];
     assert_eq!(words, expected);
 }
@@ -93,8 +102,11 @@ fn fields_at_the_top_are_told_when_they_change() {
         &with(r#""system_fingerprint":"fp2","citations":["u"]"#),
     ]);
     let expected = [
-        r#"extra Top {"system_fingerprint":"fp1"}"#, "text x", "text x",
-        r#"extra Top {"system_fingerprint":"fp2","citations":["u"]}"#, "text x",
+        r#"extra Top {"system_fingerprint":"fp1"}"#,
+        "text x",
+        "text x",
+        r#"extra Top {"system_fingerprint":"fp2","citations":["u"]}"#,
+        "text x",
     ];
     assert_eq!(words, expected);
     let (steps, _) = steps(&[&with(r#""citations":["u"]"#)], 1);
@@ -104,7 +116,8 @@ fn fields_at_the_top_are_told_when_they_change() {
 
 #[test]
 fn identity_is_told_first_and_when_it_changes() {
-    let azure = r#"{"id":"","object":"","created":0,"model":"","choices":[],"prompt_filter_results":[{"prompt_index":0}]}"#;
+    let azure =
+        r#"{"id":"","object":"","created":0,"model":"","choices":[],"prompt_filter_results":[{"prompt_index":0}]}"#;
     let first = delta(r#"{"content":"x"}"#);
     let second = first.replace("\"a1\"", "\"a2\"").replace(":1,\"model\"", ":2,\"model\"");
     let (steps, _) = steps(&[azure, &first, &first, &second, r#"{"choices":[{"delta":{"content":"z"}}]}"#], 1);
@@ -131,9 +144,15 @@ fn errors_are_seen_before_anything_else() {
         (text.replace("\"index\":0", &format!("\"index\":0,\"error\":{error}")), Kind::ServerError),
         (finish("error"), Kind::ServerError),
         (finish("network_error"), Kind::ServerError),
-        (finish("error").replace("\"choices\"", r#""error":{"code":429,"message":"slow"},"choices""#), Kind::RateLimited),
+        (
+            finish("error").replace("\"choices\"", r#""error":{"code":429,"message":"slow"},"choices""#),
+            Kind::RateLimited,
+        ),
         (text.replace("\"choices\"", r#""x_groq":{"error":"over capacity"},"choices""#), Kind::ServerError),
-        (r#"{"error":{"code":400,"message":"context too large","type":"exceed_context_size_error"}}"#.to_owned(), Kind::ContextTooLong),
+        (
+            r#"{"error":{"code":400,"message":"context too large","type":"exceed_context_size_error"}}"#.to_owned(),
+            Kind::ContextTooLong,
+        ),
         (r#"{"error":{"code":"429","message":"slow"}}"#.to_owned(), Kind::RateLimited),
         (r#"{"detail":"Internal error"}"#.to_owned(), Kind::ServerError),
         ("{\"id\":\"a1\",\"choi".to_owned(), Kind::Malformed),
@@ -153,8 +172,16 @@ fn errors_are_seen_before_anything_else() {
 
 #[test]
 fn signs_of_life_are_no_chunks() {
-    let named = format!("sglext_ids|{{\"ids\":[1]}}");
-    let events = [": keepalive", "", "  ", "ping|{\"type\":\"ping\"}", "keepalive", "{\"type\":\"ping\"}", &named, "novel|not json"];
+    let events = [
+        ": keepalive",
+        "",
+        "  ",
+        "ping|{\"type\":\"ping\"}",
+        "keepalive",
+        "{\"type\":\"ping\"}",
+        "sglext_ids|{\"ids\":[1]}",
+        "novel|not json",
+    ];
     let (steps, end) = steps(&events, 1);
     assert!(steps.len() == events.len() && steps.iter().all(|s| s.events[..] == [Event::Alive]));
     assert_eq!(end.unwrap_err().kind, Kind::EmptyTurn);
@@ -254,7 +281,15 @@ fn characters_cut_in_two_are_joined_for_each_field() {
         &finish("stop"),
     ]);
     let expected = [
-        "text a", "text 😀b", "reasoning 😁", "open 0 c f", "args 0 {\"q\":\"", "args 0 😀\"}", "text \u{FFFD}", "close 0", "finish Stop",
+        "text a",
+        "text 😀b",
+        "reasoning 😁",
+        "open 0 c f",
+        "args 0 {\"q\":\"",
+        "args 0 😀\"}",
+        "text \u{FFFD}",
+        "close 0",
+        "finish Stop",
     ];
     assert_eq!(words, expected);
 }
@@ -270,115 +305,6 @@ fn invalid_utf8_is_replaced_in_its_event_alone() {
 }
 
 #[test]
-fn tool_calls_are_told_apart() {
-    let cases: &[(&str, &[&str], &[&str])] = &[
-        ("documented", &[
-            r#"{"index":0,"id":"a","type":"function","function":{"name":"f","arguments":""}}"#,
-            r#"{"index":0,"function":{"arguments":"{\"x\""}}"#,
-            r#"{"index":0,"function":{"arguments":":1}"}}"#,
-            r#"{"index":1,"id":"b","type":"function","function":{"name":"g","arguments":"{}"}}"#,
-        ], &["open 0 a f", "args 0 {\"x\"", "args 0 :1}", "close 0", "open 1 b g", "args 1 {}", "close 1"]),
-        ("same index", &[
-            r#"{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":1}"}}"#,
-            r#"{"index":0,"id":"b","function":{"name":"f","arguments":"{\"x\""}}"#,
-            r#"{"index":0,"function":{"arguments":":2}"}}"#,
-        ], &["open 0 a f", "args 0 {\"x\":1}", "close 0", "open 1 b f", "args 1 {\"x\"", "args 1 :2}", "close 1"]),
-        ("no index", &[
-            r#"{"id":"a","function":{"name":"f","arguments":"{\"x\":1}"}}"#,
-            r#"{"id":"b","function":{"name":"g","arguments":"{\"x\":2}"}}"#,
-        ], &["open 0 a f", "args 0 {\"x\":1}", "close 0", "open 1 b g", "args 1 {\"x\":2}", "close 1"]),
-        ("no index and no id", &[
-            r#"{"function":{"name":"f","arguments":"{\"x\":1}"}}"#,
-            r#"{"function":{"name":"f","arguments":"{\"x\":2}"}}"#,
-            r#"{"function":{"name":"g","arguments":{"x":3}}}"#,
-        ], &["open 0  f", "args 0 {\"x\":1}", "close 0", "open 1  f", "args 1 {\"x\":2}", "close 1", "open 2  g", "args 2 {\"x\":3}", "close 2"]),
-        ("index that jumps", &[
-            r#"{"index":3,"id":"a","function":{"name":"f","arguments":"{"}}"#,
-            r#"{"index":9,"function":{"arguments":"}"}}"#,
-        ], &["open 0 a f", "args 0 {", "args 0 }", "close 0"]),
-        ("interleaved by index", &[
-            r#"{"index":0,"id":"a","function":{"name":"f","arguments":""}},{"index":1,"id":"b","function":{"name":"g","arguments":""}}"#,
-            r#"{"index":0,"function":{"arguments":"{\"x\":1}"}}"#,
-            r#"{"index":1,"function":{"arguments":"{\"x\":2}"}}"#,
-        ], &["open 0 a f", "open 1 b g", "args 0 {\"x\":1}", "args 1 {\"x\":2}", "close 0", "close 1"]),
-        ("id and name repeated", &[
-            r#"{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\""}}"#,
-            r#"{"index":0,"id":"a","function":{"name":"f","arguments":":1}"}}"#,
-            r#"{"index":0,"id":"","function":{"name":"","arguments":""}}"#,
-        ], &["open 0 a f", "args 0 {\"x\"", "args 0 :1}", "close 0"]),
-        ("a fresh id in each fragment", &[
-            r#"{"index":0,"id":"a","function":{"name":"f","arguments":""}}"#,
-            r#"{"index":0,"id":"b","function":{"arguments":"{\"x\""}}"#,
-            r#"{"index":0,"id":"c","function":{"arguments":":1}"}}"#,
-        ], &["open 0 a f", "args 0 {\"x\"", "args 0 :1}", "close 0"]),
-        ("id first, name later", &[
-            r#"{"index":0,"id":"a"}"#,
-            r#"{"index":0,"function":{"name":"f"}}"#,
-            r#"{"index":0,"function":{"arguments":"{}"}}"#,
-        ], &["open 0 a f", "args 0 {}", "close 0"]),
-        ("placeholder, then the object", &[
-            r#"{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}"#,
-            r#"{"index":0,"function":{"arguments":"{\"x\""}}"#,
-            r#"{"index":0,"function":{"arguments":":1}"}}"#,
-        ], &["open 0 a f", "args 0 {\"x\"", "args 0 :1}", "close 0"]),
-        ("snapshot repeated, in pieces too", &[
-            r#"{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":"}}"#,
-            r#"{"index":0,"function":{"arguments":"1}"}}"#,
-            r#"{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":1}"}}"#,
-            r#"{"index":0,"function":{"arguments":"{\"x\""}}"#,
-            r#"{"index":0,"function":{"arguments":":1} "}}"#,
-        ], &["open 0 a f", "args 0 {\"x\":", "args 0 1}", "close 0"]),
-        ("no arguments", &[
-            r#"{"index":0,"id":"a","function":{"name":"f"}}"#,
-            r#"{"index":1,"id":"b","function":{"name":"g","arguments":null}}"#,
-        ], &["open 0 a f", "open 1 b g", "args 0 {}", "close 0", "args 1 {}", "close 1"]),
-        ("braces in strings", &[
-            r#"{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":\"}\\\"{\""}}"#,
-            r#"{"index":0,"function":{"arguments":",\"y\":[{}]}"}}"#,
-        ], &["open 0 a f", "args 0 {\"x\":\"}\\\"{\"", "args 0 ,\"y\":[{}]}", "close 0"]),
-        ("one id for all", &[
-            r#"{"index":0,"id":"call","function":{"name":"f","arguments":"{\"x\":1}"}}"#,
-            r#"{"index":1,"id":"call","function":{"name":"f","arguments":"{\"x\":1}"}}"#,
-        ], &["open 0 call f", "args 0 {\"x\":1}", "close 0", "open 1 call f", "args 1 {\"x\":1}", "close 1"]),
-    ];
-    for (title, entries, expected) in cases {
-        let mut events: Vec<String> = entries.iter().map(|e| tools(e)).collect();
-        events.push(finish("tool_calls"));
-        let events: Vec<&str> = events.iter().map(String::as_str).collect();
-        let (mut words, end) = told(&events);
-        assert_eq!(words.pop().as_deref(), Some("finish ToolCalls"), "{title}: {end:?}");
-        assert_eq!(words, *expected, "{title}");
-    }
-}
-
-#[test]
-fn calls_that_cannot_be_right_fail_the_attempt() {
-    for entries in [
-        &[r#"{"index":0,"function":{"arguments":"{}"}}"#][..],
-        &[r#"{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":1}"}}"#, r#"{"index":0,"function":{"arguments":"{\"y\":2}"}}"#],
-        &[r#"{"index":0,"id":"a"}"#, r#"{"index":0,"id":"a","function":{"arguments":"{}"}}"#],
-    ] {
-        let mut events: Vec<String> = entries.iter().map(|e| tools(e)).collect();
-        events.push(finish("tool_calls"));
-        let events: Vec<&str> = events.iter().map(String::as_str).collect();
-        assert_eq!(told(&events).1.unwrap_err().kind, Kind::Malformed, "{entries:?}");
-    }
-}
-
-#[test]
-fn text_after_a_call_closes_it_and_the_old_form_is_a_call() {
-    let (words, _) = told(&[
-        &tools(r#"{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":1}"}}"#),
-        &delta(r#"{"content":"then"}"#),
-        &delta(r#"{"function_call":{"name":"g","arguments":""}}"#),
-        &delta(r#"{"function_call":{"arguments":"{}"}}"#),
-        "[DONE]",
-    ]);
-    let expected = ["open 0 a f", "args 0 {\"x\":1}", "close 0", "text then", "open 1  g", "args 1 {}", "close 1", "finish ToolCalls"];
-    assert_eq!(words, expected);
-}
-
-#[test]
 fn a_whole_answer_is_read_like_a_stream() {
     let body = r#"
         {"id":"a1","object":"chat.completion","created":1,"model":"m-a","system_fingerprint":"fp","choices":[{"index":0,"message":
@@ -391,8 +317,18 @@ fn a_whole_answer_is_read_like_a_stream() {
     assert!(steps.iter().all(|s| s.raw.is_none()));
     let words: Vec<_> = steps.iter().flat_map(|s| s.events.iter().filter_map(short)).collect();
     let expected = [
-        "usage Some(5)/Some(1)", r#"extra Top {"system_fingerprint":"fp"}"#, "reasoning hm", "text Hi", "open 0 a f", "args 0 {\"x\":1}",
-        "close 0", "open 1 b f", r#"extra Choice(0) {"logprobs":{"content":[{"token":"Hi"}]}}"#, "args 1 {}", "close 1", "finish ToolCalls",
+        "usage Some(5)/Some(1)",
+        r#"extra Top {"system_fingerprint":"fp"}"#,
+        "reasoning hm",
+        "text Hi",
+        "open 0 a f",
+        "args 0 {\"x\":1}",
+        "close 0",
+        "open 1 b f",
+        r#"extra Choice(0) {"logprobs":{"content":[{"token":"Hi"}]}}"#,
+        "args 1 {}",
+        "close 1",
+        "finish ToolCalls",
     ];
     assert_eq!(words, expected);
     let two = r#"{"id":"i","created":1,"model":"m","choices":[{"index":0,"message":{"content":"a"}},{"index":1,"message":{"content":"b"}}]}"#;

@@ -108,7 +108,10 @@ fn prefill_is_asked_for_as_each_vendor_wants_it() {
     assert_eq!(ask("deepseek")["thinking"], json!({ "type": "disabled" }));
     assert_eq!(ask("sglang")["continue_final_message"], true);
     assert_eq!(ask("sglang").get("add_generation_prompt"), None);
-    assert_eq!((&ask("vllm")["continue_final_message"], &ask("vllm")["add_generation_prompt"]), (&json!(true), &json!(false)));
+    assert_eq!(
+        (&ask("vllm")["continue_final_message"], &ask("vllm")["add_generation_prompt"]),
+        (&json!(true), &json!(false))
+    );
     assert_eq!(ask("groq")["messages"].as_array().unwrap().len(), 2);
     let blank = encode(&request, &target(), &going_on(" \n", How::Prefill, 0)).0;
     assert_eq!(blank["messages"], json!([{ "role": "user", "content": "go" }]));
@@ -116,7 +119,9 @@ fn prefill_is_asked_for_as_each_vendor_wants_it() {
 
 #[test]
 fn a_start_that_the_client_gave_is_one_message_with_what_followed() {
-    let request = request(&json!({ "messages": [{ "role": "user", "content": "go" }, { "role": "assistant", "content": "1 " }] }));
+    let request = request(
+        &json!({ "messages": [{ "role": "user", "content": "go" }, { "role": "assistant", "content": "1 " }] }),
+    );
     let (body, _) = encode(&request, &target(), &going_on("2 3", How::Prefill, 1));
     assert_eq!(body["messages"][1], json!({ "role": "assistant", "content": "1 2 3" }));
     assert_eq!(body["messages"].as_array().unwrap().len(), 2);
@@ -168,7 +173,11 @@ fn foreign() -> Request {
             message(Role::Assistant, vec![thought, Part::text("b"), call("t1"), call("t2")]),
             message(
                 Role::User,
-                vec![result("t1", vec![Part::text("1"), image()]), result("t2", vec![Part::text("2")]), Part::text("c")],
+                vec![
+                    result("t1", vec![Part::text("1"), image()]),
+                    result("t2", vec![Part::text("2")]),
+                    Part::text("c"),
+                ],
             ),
             message(Role::Assistant, vec![Part::Other(DialectId::Anthropic, json!({ "type": "server_tool_use" }))]),
         ],
@@ -220,7 +229,8 @@ fn a_request_of_another_dialect_is_written_anew() {
         "stream": true, "stream_options": { "include_usage": true },
     });
     assert_eq!(body, expected);
-    let dropped = ["cache_control", "thinking", "messages.server_tool_use", "tools.web_search", "stop_sequences[4]", "top_k"];
+    let dropped =
+        ["cache_control", "thinking", "messages.server_tool_use", "tools.web_search", "stop_sequences[4]", "top_k"];
     assert_eq!(wire.dropped, dropped);
 }
 
@@ -239,6 +249,11 @@ fn targets_that_reason_are_asked_in_their_words() {
 #[test]
 fn credentials_are_bearers() {
     let headers = Chat.authorize(Some("key"), None);
-    assert!(headers.len() == 1 && headers[0].0 == "authorization" && headers[0].1 == "Bearer key" && headers[0].1.is_sensitive());
+    assert!(
+        headers.len() == 1
+            && headers[0].0 == "authorization"
+            && headers[0].1 == "Bearer key"
+            && headers[0].1.is_sensitive()
+    );
     assert!(Chat.authorize(None, None).is_empty() && Chat.authorize(Some("a\nb"), None).is_empty());
 }

@@ -49,9 +49,13 @@ fn every_field_is_read() {
     let user = &request.messages[0].parts;
     assert_eq!(user[1], Part::Image(Media::Data { kind: "image/png".to_owned(), data: "AAAA".to_owned() }));
     assert_eq!(user[2], Part::Image(Media::Url("https://x/y.png".to_owned())));
-    assert!(matches!(&user[3], Part::Document(Media::Data { .. })) && matches!(&user[4], Part::Other(DialectId::Chat, _)));
+    assert!(
+        matches!(&user[3], Part::Document(Media::Data { .. })) && matches!(&user[4], Part::Other(DialectId::Chat, _))
+    );
     assert!(matches!(&request.messages[1].parts[..], [Part::Reasoning { .. }, Part::ToolCall { .. }]));
-    assert!(matches!(&request.messages[2].parts[..], [Part::ToolResult { id, parts, .. }] if id == "t1" && parts == &[Part::text("42")]));
+    assert!(
+        matches!(&request.messages[2].parts[..], [Part::ToolResult { id, parts, .. }] if id == "t1" && parts == &[Part::text("42")])
+    );
     assert_eq!(request.messages[4].parts, [Part::Refusal("no".to_owned())]);
     assert_eq!((request.tools.len(), request.server_tools.len()), (1, 1));
     assert_eq!(request.tool_choice, Some(ToolChoice::Function("f".to_owned())));
@@ -84,7 +88,10 @@ fn what_is_wrong_is_told_with_its_place() {
         (message(json!({ "role": "user", "content": 5 })), "messages[1].content"),
         (message(json!({ "role": "user", "content": [5] })), "messages[1].content[0]"),
         (message(json!({ "role": "user", "content": [{ "type": "text" }] })), "messages[1].content[0].text"),
-        (message(json!({ "role": "user", "content": [{ "type": "image_url" }] })), "messages[1].content[0].image_url.url"),
+        (
+            message(json!({ "role": "user", "content": [{ "type": "image_url" }] })),
+            "messages[1].content[0].image_url.url",
+        ),
         (message(json!({ "role": "assistant", "tool_calls": {} })), "messages[1].tool_calls"),
         (json!({ "tools": [{ "type": "function", "function": {} }] }), "tools[0].function.name"),
         (json!({ "n": 0 }), "n"),
@@ -125,7 +132,8 @@ fn errors_are_worded_for_this_api() {
     refusal.retry_after = Some(Duration::from_millis(1200));
     refusal.attempts = vec!["a/m: RateLimited".to_owned()];
     let reply = Chat.refuse(&refusal);
-    let header = |name: &str| reply.headers.iter().find(|(n, _)| n == name).map(|(_, v)| v.to_str().unwrap().to_owned());
+    let header =
+        |name: &str| reply.headers.iter().find(|(n, _)| n == name).map(|(_, v)| v.to_str().unwrap().to_owned());
     assert_eq!(reply.status, 429);
     assert_eq!(header("retry-after").as_deref(), Some("2"));
     assert_eq!(header("x-should-retry").as_deref(), Some("false"));

@@ -1,11 +1,11 @@
 //! What a client is given, read as strictly as the strictest of its libraries does.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test's panic is its report")]
+#![expect(clippy::unwrap_used, reason = "a test's panic is its report")]
 
 use super::{delta, finish, request, steps};
 use crate::chat::{DialectId, Minted, Request};
 use crate::dialect::chat::Chat;
-use crate::dialect::{Dialect, Encode, End, Expect, Reason, Refusal};
+use crate::dialect::{Dialect, End, Expect, Reason, Refusal};
 use crate::event::{Event, Extra, Finish, Identity, Place, Step, Usage};
 use bytes::{Bytes, BytesMut};
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
@@ -116,7 +116,10 @@ fn a_plain_chunk_goes_on_as_it_came() {
     let wire = String::from_utf8(bytes.clone()).unwrap();
     // The first carries the role and is written anew.
     assert_eq!(wire.matches("{\"content\": \"x\"}").count(), 1);
-    assert!(wire.contains(r#"{"role":"assistant","content":"x"},"finish_reason":null}],"system_fingerprint":"fp"}"#), "{wire}");
+    assert!(
+        wire.contains(r#"{"role":"assistant","content":"x"},"finish_reason":null}],"system_fingerprint":"fp"}"#),
+        "{wire}"
+    );
     assert_eq!(read(&bytes, false)[0].text, "xx");
 }
 
@@ -134,7 +137,10 @@ fn another_speaker_keeps_the_turns_name() {
 
 #[test]
 fn the_last_identity_before_the_first_word_is_the_turns() {
-    let bytes = encode(&streamed(1, false), &each(vec![who("dead"), Event::Alive, who("a1"), text(0, "x"), end(0, Finish::Stop)]));
+    let bytes = encode(
+        &streamed(1, false),
+        &each(vec![who("dead"), Event::Alive, who("a1"), text(0, "x"), end(0, Finish::Stop)]),
+    );
     let wire = String::from_utf8(bytes).unwrap();
     assert!(wire.contains("\"id\":\"a1\"") && !wire.contains("dead"));
 }
@@ -154,7 +160,8 @@ fn what_no_provider_named_is_minted() {
 
 #[test]
 fn choices_begin_in_order() {
-    let events = vec![who("a"), text(2, "c"), text(0, "a"), end(2, Finish::Stop), end(0, Finish::Length), end(1, Finish::Stop)];
+    let events =
+        vec![who("a"), text(2, "c"), text(0, "a"), end(2, Finish::Stop), end(0, Finish::Length), end(1, Finish::Stop)];
     let messages = read(&encode(&streamed(3, true), &each(events)), true);
     let texts: Vec<_> = messages.iter().map(|m| (m.text.as_str(), m.finish.as_deref().unwrap())).collect();
     assert_eq!(texts, [("a", "length"), ("", "stop"), ("c", "stop")]);
@@ -175,7 +182,9 @@ fn calls_have_indexes_of_their_own_and_the_finish_agrees() {
     assert_eq!(message.calls, [call("x", "{\"a\":1}"), call("y", "{}")]);
     assert_eq!((message.finish.as_deref(), &*message.text), (Some("tool_calls"), ""));
     for (reason, word) in [
-        (Finish::ToolCalls, "stop"), (Finish::Pause, "length"), (Finish::Other("eos".to_owned()), "stop"),
+        (Finish::ToolCalls, "stop"),
+        (Finish::Pause, "length"),
+        (Finish::Other("eos".to_owned()), "stop"),
         (Finish::ContentFilter, "content_filter"),
     ] {
         let message = &read(&encode(&streamed(1, false), &each(vec![text(0, "x"), end(0, reason)])), false)[0];
@@ -187,9 +196,20 @@ fn calls_have_indexes_of_their_own_and_the_finish_agrees() {
 fn fields_of_the_same_dialect_are_written_back_where_they_stood() {
     let logprobs = |token: &str| extra(Place::Choice(0), &json!({ "logprobs": { "content": [{ "token": token }] } }));
     let events = vec![
-        who("a"), text(0, "x"), extra(Place::Delta(0), &json!({ "annotations": [1] })), logprobs("x"), logprobs("y"), text(0, "y"),
-        extra(Place::Top, &json!({ "service_tier": "flex" })), end(0, Finish::Stop),
-        Event::Extra(Box::new(Extra { dialect: DialectId::Anthropic, place: Place::Top, fields: Map::new(), bound: false })),
+        who("a"),
+        text(0, "x"),
+        extra(Place::Delta(0), &json!({ "annotations": [1] })),
+        logprobs("x"),
+        logprobs("y"),
+        text(0, "y"),
+        extra(Place::Top, &json!({ "service_tier": "flex" })),
+        end(0, Finish::Stop),
+        Event::Extra(Box::new(Extra {
+            dialect: DialectId::Anthropic,
+            place: Place::Top,
+            fields: Map::new(),
+            bound: false,
+        })),
     ];
     let bytes = encode(&streamed(1, false), &[Step { events: events.into(), raw: None }]);
     read(&bytes, false);
@@ -214,7 +234,8 @@ fn errors_and_signs_of_life() {
     encoder.close(End::Failed(&refusal), &mut out);
     encoder.close(End::Complete(&Usage::default()), &mut out);
     encoder.step(&Step::of(text(0, "late")), &mut out);
-    let expected = "data: {\"error\":{\"message\":\"m\",\"type\":\"overloaded_error\",\"param\":null,\"code\":\"c\"}}\n\n";
+    let expected =
+        "data: {\"error\":{\"message\":\"m\",\"type\":\"overloaded_error\",\"param\":null,\"code\":\"c\"}}\n\n";
     assert_eq!(out.to_vec(), expected.as_bytes());
 }
 
@@ -240,12 +261,27 @@ fn usage_is_the_turns_in_the_providers_words() {
 fn a_whole_answer_is_gathered() {
     let open = Event::ToolOpen { choice: 0, call: 0, id: "t".to_owned(), name: "f".to_owned() };
     let args = |args: &str| Event::ToolArgs { choice: 0, call: 0, args: args.to_owned() };
-    let logprobs = |token: &str| extra(Place::Choice(0), &json!({ "logprobs": { "content": [{ "token": token }], "refusal": null } }));
+    let logprobs = |token: &str| {
+        extra(Place::Choice(0), &json!({ "logprobs": { "content": [{ "token": token }], "refusal": null } }))
+    };
     let reasoning = Event::Reasoning { choice: 0, text: "hm".to_owned() };
     let events = vec![
-        who("dead"), who("a"), reasoning, text(0, "x"), logprobs("x"), who("b"), text(0, "y"), logprobs("y"), open, args("{"), args("}"),
-        extra(Place::Delta(0), &json!({ "annotations": [1] })), extra(Place::Delta(0), &json!({ "annotations": [2] })),
-        extra(Place::Top, &json!({ "service_tier": "flex" })), end(0, Finish::Stop), text(0, "late"),
+        who("dead"),
+        who("a"),
+        reasoning,
+        text(0, "x"),
+        logprobs("x"),
+        who("b"),
+        text(0, "y"),
+        logprobs("y"),
+        open,
+        args("{"),
+        args("}"),
+        extra(Place::Delta(0), &json!({ "annotations": [1] })),
+        extra(Place::Delta(0), &json!({ "annotations": [2] })),
+        extra(Place::Top, &json!({ "service_tier": "flex" })),
+        end(0, Finish::Stop),
+        text(0, "late"),
     ];
     let body: Value = serde_json::from_slice(&encode(&request(&json!({})), &each(events))).unwrap();
     let expected = json!({
@@ -260,7 +296,10 @@ fn a_whole_answer_is_gathered() {
     // It can be read back.
     let again = Chat.whole(body.to_string().as_bytes(), Expect { choices: 1 }).unwrap();
     assert!(again.iter().flat_map(|s| &s.events).any(|e| *e == text(0, "xy")));
-    let refused = encode(&request(&json!({})), &each(vec![Event::Refusal { choice: 0, text: "no".to_owned() }, end(0, Finish::Stop)]));
+    let refused = encode(
+        &request(&json!({})),
+        &each(vec![Event::Refusal { choice: 0, text: "no".to_owned() }, end(0, Finish::Stop)]),
+    );
     let refused: Value = serde_json::from_slice(&refused).unwrap();
     assert_eq!(refused["choices"][0]["message"], json!({ "role": "assistant", "content": null, "refusal": "no" }));
 }
@@ -275,7 +314,8 @@ fn any_delta() -> impl Strategy<Value = String> {
         (text, text).prop_map(|(r, t)| json!({ "reasoning_content": r, "content": t }).to_string()),
         (0..3_u8, any::<bool>(), text).prop_map(|(n, index, value)| {
             let args = json!({ "v": value }).to_string();
-            let mut call = json!({ "id": format!("c{n}"), "type": "function", "function": { "name": "f", "arguments": args } });
+            let mut call =
+                json!({ "id": format!("c{n}"), "type": "function", "function": { "name": "f", "arguments": args } });
             if index {
                 call["index"] = json!(0);
             }
@@ -294,7 +334,9 @@ fn gathered(steps: &[Step]) -> Message {
             Event::Reasoning { text, .. } => message.reasoning.push_str(text),
             Event::ToolOpen { id, name, .. } => message.calls.push((id.clone(), name.clone(), String::new())),
             Event::ToolArgs { call, args, .. } => message.calls[usize::try_from(*call).unwrap()].2.push_str(args),
-            Event::Finish { .. } => message.finish = Some(if message.calls.is_empty() { "stop" } else { "tool_calls" }.to_owned()),
+            Event::Finish { .. } => {
+                message.finish = Some(if message.calls.is_empty() { "stop" } else { "tool_calls" }.to_owned())
+            }
             _ => {}
         }
     }
