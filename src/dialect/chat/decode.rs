@@ -4,14 +4,15 @@
 //! independent fields; and state is kept for each choice. An ordinary delta costs one pass over its bytes and one
 //! allocation, its text.
 
-use super::calls::{Calls, Events};
-use super::halves::{self, Halves};
-use super::wire::{self, Chunk, Content, Entry, Function, Rest, Whole};
+use super::calls::Events;
+use super::choice::{Choice, is_void, malformed, value};
+use super::halves;
+use super::wire::{self, Chunk, Content, Rest};
 use super::{classify, quirks, usage};
 use crate::chat::DialectId;
 use crate::dialect::{Decode, Expect, Flow};
 use crate::event::{Event, Extra, Finish, Identity, Place, Step};
-use crate::failure::{Failure, Kind, Said, Stage};
+use crate::failure::{Failure, Kind, Stage};
 use crate::sse;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -29,19 +30,6 @@ pub(super) struct Decoder {
     tops: Vec<(String, String)>,
     choices: SmallVec<[Choice; 1]>,
     done: bool,
-}
-
-/// One choice of it.
-#[derive(Debug, Default)]
-struct Choice {
-    index: u32,
-    content: Halves,
-    reasoning: Halves,
-    refusal: Halves,
-    calls: Calls,
-    /// The model has said something in it.
-    said: bool,
-    finished: bool,
 }
 
 /// An event's data, fit to be read.
@@ -133,35 +121,11 @@ impl Decoder {
         let at = match self.choices.iter().position(|c| c.index == index) {
             Some(at) => at,
             None => {
-                self.choices.push(Choice { index, ..Choice::default() });
+                self.choices.push(Choice::new(index));
                 self.choices.len() - 1
             }
         };
-        let choice = &mut self.choices[at];
-        if choice.finished {
-            return Ok(false);
-        }
-        let before = out.len();
-        let whole = choice.halves_are_empty();
-        if let Some(delta) = &wire.delta {
-            choice.delta(delta, marked, out)?;
-        }
-        let verbatim = whole && choice.halves_are_empty() && out.len() > before;
-        if let Some(logprobs) = wire.logprobs {
-            extra(Place::Choice(index), &[(Cow::Borrowed("logprobs"), logprobs)], marked, out);
-        }
-        extra(Place::Choice(index), &wire.rest, marked, out);
-        let word = wire.finish.as_str();
-        if !word.is_empty() {
-            let reason = quirks::finish(word).map_err(|kind| {
-                let mut failure = Failure::new(kind, Stage::Streaming)
-                    .saying(format!("the answer ended with the finish reason `{word}`"));
-                failure.said.code = Said::clip(word.to_owned());
-                failure
-            })?;
-            choice.finish(reason, out)?;
-        }
-        Ok(verbatim)
+        self.choices[at].read(wire, marked, out)
     }
 
     /// Tells of the fields at the top of a chunk that are new or have changed.
@@ -254,152 +218,6 @@ impl Decode for Decoder {
     }
 }
 
-// === impl Choice ===
-
-impl Choice {
-    fn halves_are_empty(&self) -> bool {
-        self.content.is_empty() && self.reasoning.is_empty() && self.refusal.is_empty()
-    }
-
-    fn delta(&mut self, delta: &wire::Delta<'_>, marked: bool, out: &mut Events) -> Result<(), Failure> {
-        // Two names for the same thing, which some providers fill both.
-        let (reasoning, again) = (delta.reasoning_content.as_str(), delta.reasoning.as_str());
-        self.reasoning(reasoning, marked, out);
-        if again != reasoning {
-            self.reasoning(again, marked, out);
-        }
-        if let Some(details) = delta.reasoning_details {
-            let shown = !reasoning.is_empty() || !again.is_empty();
-            self.details(details, shown, marked, out);
-        }
-        match &delta.content {
-            Content::None => {}
-            Content::Text(text) => self.text(text, marked, out),
-            Content::Parts(parts) => self.parts(parts, marked, out),
-        }
-        let refusal = delta.refusal.as_str();
-        if !refusal.is_empty() {
-            let text = joined(&mut self.refusal, refusal, marked);
-            self.said |= !text.is_empty();
-            push(out, text, |text| Event::Refusal { choice: self.index, text });
-        }
-        if let Some(raw) = delta.tool_calls {
-            self.tool_calls(raw, marked, out)?;
-        }
-        if let Some(function) = delta.function_call.and_then(|r| serde_json::from_str::<Function<'_>>(r.get()).ok()) {
-            let entry = Entry { index: Whole(Some(0)), function: Some(function), ..Entry::default() };
-            self.calls.entry(self.index, &entry, marked, out)?;
-            self.said = true;
-        }
-        extra(Place::Delta(self.index), &delta.rest, marked, out);
-        Ok(())
-    }
-
-    fn text(&mut self, text: &str, marked: bool, out: &mut Events) {
-        if text.is_empty() {
-            return;
-        }
-        let text = joined(&mut self.content, text, marked);
-        if !text.is_empty() {
-            self.said = true;
-            if self.calls.any() {
-                self.calls.close_whole(self.index, out);
-            }
-            out.push(Event::Text { choice: self.index, text });
-        }
-    }
-
-    fn reasoning(&mut self, text: &str, marked: bool, out: &mut Events) {
-        if text.is_empty() {
-            return;
-        }
-        let text = joined(&mut self.reasoning, text, marked);
-        self.said |= !text.is_empty();
-        push(out, text, |text| Event::Reasoning { choice: self.index, text });
-    }
-
-    /// Mistral's list of parts. References to sources have no place in a text and are left out.
-    fn parts(&mut self, parts: &[Value], marked: bool, out: &mut Events) {
-        for part in parts {
-            let text = |key: &str| part.get(key).and_then(Value::as_str).unwrap_or_default();
-            match text("type") {
-                "thinking" => match part.get("thinking") {
-                    Some(Value::String(thinking)) => self.reasoning(thinking, marked, out),
-                    Some(Value::Array(pieces)) => {
-                        for piece in pieces {
-                            let piece = piece.get("text").and_then(Value::as_str).unwrap_or_default();
-                            self.reasoning(piece, marked, out);
-                        }
-                    }
-                    _ => {}
-                },
-                _ => self.text(text("text"), marked, out),
-            }
-        }
-    }
-
-    /// OpenRouter's `reasoning_details`: kept whole for clients that send them back, with the index that list elements
-    /// of a delta must have; their text is told unless `reasoning` has told it.
-    fn details(&mut self, raw: &RawValue, shown: bool, marked: bool, out: &mut Events) {
-        let Value::Array(mut details) = value(raw, false) else { return };
-        for (at, detail) in details.iter_mut().enumerate() {
-            let Some(detail) = detail.as_object_mut() else { continue };
-            let text = match detail.get("type").and_then(Value::as_str) {
-                Some("reasoning.text") => detail.get("text"),
-                Some("reasoning.summary") => detail.get("summary"),
-                _ => None,
-            };
-            if let Some(text) = text.and_then(Value::as_str).filter(|_| !shown) {
-                self.reasoning(text, marked, out);
-            }
-            detail.entry("index").or_insert_with(|| at.into());
-        }
-        if !details.is_empty() {
-            let mut details = Value::Array(details);
-            if marked {
-                clean(&mut details);
-            }
-            let fields = Map::from_iter([("reasoning_details".to_owned(), details)]);
-            let place = Place::Delta(self.index);
-            out.push(Event::Extra(Box::new(Extra { dialect: DialectId::Chat, place, fields, bound: false })));
-        }
-    }
-
-    fn tool_calls(&mut self, raw: &RawValue, marked: bool, out: &mut Events) -> Result<(), Failure> {
-        let entries: Vec<Entry<'_>> = serde_json::from_str(raw.get())
-            .map_err(|error| malformed(&format!("`tool_calls` is no list of calls: {error}")))?;
-        self.said |= !entries.is_empty();
-        for entry in &entries {
-            if entry.kind.as_str() == "custom" || (entry.function.is_none() && is_custom(raw)) {
-                // Free-form tools have no JSON arguments and so no common form.
-                let fields = Map::from_iter([("tool_calls".to_owned(), value(raw, marked))]);
-                let place = Place::Delta(self.index);
-                out.push(Event::Extra(Box::new(Extra { dialect: DialectId::Chat, place, fields, bound: true })));
-                return Ok(());
-            }
-            self.calls.entry(self.index, entry, marked, out)?;
-        }
-        Ok(())
-    }
-
-    fn finish(&mut self, reason: Finish, out: &mut Events) -> Result<(), Failure> {
-        let choice = self.index;
-        for (halves, reasoning) in [(&mut self.reasoning, true), (&mut self.content, false)] {
-            if let Some(half) = halves.take() {
-                let text = half.to_string();
-                out.push(if reasoning { Event::Reasoning { choice, text } } else { Event::Text { choice, text } });
-            }
-        }
-        if let Some(half) = self.refusal.take() {
-            out.push(Event::Refusal { choice, text: half.to_string() });
-        }
-        self.calls.finish(choice, out)?;
-        self.finished = true;
-        out.push(Event::Finish { choice, reason, stop_sequence: None });
-        Ok(())
-    }
-}
-
 // === impl Data ===
 
 impl<'a> Data<'a> {
@@ -457,61 +275,9 @@ fn is_plain(chunk: &Chunk<'_>) -> bool {
             || !delta.reasoning_content.as_str().is_empty())
 }
 
-fn joined(halves: &mut Halves, text: &str, marked: bool) -> String {
-    if marked || !halves.is_empty() { halves.join(text) } else { text.to_owned() }
-}
-
-fn push(out: &mut Events, text: String, event: impl FnOnce(String) -> Event) {
-    if !text.is_empty() {
-        out.push(event(text));
-    }
-}
-
-/// Tells of fields without a common form, those that hold something.
-fn extra(place: Place, rest: &[(Cow<'_, str>, &RawValue)], marked: bool, out: &mut Events) {
-    let mut fields = Map::new();
-    for (key, raw) in rest.iter().filter(|(_, raw)| !is_void(raw)) {
-        fields.insert(key.to_string(), value(raw, marked));
-    }
-    if !fields.is_empty() {
-        let bound = fields.keys().any(|key| quirks::BOUND.contains(&key.as_str()));
-        out.push(Event::Extra(Box::new(Extra { dialect: DialectId::Chat, place, fields, bound })));
-    }
-}
-
-fn value(raw: &RawValue, marked: bool) -> Value {
-    let mut value = serde_json::from_str(raw.get()).unwrap_or_default();
-    if marked {
-        clean(&mut value);
-    }
-    value
-}
-
-fn clean(value: &mut Value) {
-    match value {
-        Value::String(text) => *text = halves::clean(text),
-        Value::Array(items) => items.iter_mut().for_each(clean),
-        Value::Object(fields) => fields.values_mut().for_each(clean),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
-}
-
-/// Whether a value says nothing.
-fn is_void(raw: &RawValue) -> bool {
-    matches!(raw.get(), "null" | "{}" | "[]")
-}
-
-fn is_custom(raw: &RawValue) -> bool {
-    raw.get().contains("\"custom\"")
-}
-
 /// Words that some servers send as data to keep a line open.
 fn is_ping(data: &[u8]) -> bool {
     quirks::PINGS.iter().any(|ping| data.trim_ascii().eq_ignore_ascii_case(ping.as_bytes()))
-}
-
-fn malformed(what: &str) -> Failure {
-    Failure::new(Kind::Malformed, Stage::Streaming).saying(what)
 }
 
 fn truncated(what: &str) -> Failure {

@@ -1,12 +1,13 @@
 //! OpenAI Chat Completions, and the many that speak it.
 //!
 //! Towards providers: [`upstream`] writes requests (`foreign` those of other dialects), [`decode`] reads streams with
-//! [`wire`], [`halves`] and [`calls`], [`answer`] whole bodies, [`classify`] errors. Towards clients: [`client`] reads
+//! [`wire`], [`choice`], [`halves`] and [`calls`], [`answer`] whole bodies, [`classify`] errors. Towards clients: [`client`] reads
 //! requests, [`stream`] and [`whole`] write answers, [`refuse`] errors. What single vendors do otherwise is data in
 //! [`quirks`].
 
 mod answer;
 mod calls;
+mod choice;
 mod classify;
 mod client;
 mod decode;

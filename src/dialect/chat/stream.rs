@@ -181,7 +181,7 @@ impl Stream {
 
     /// Makes the chunk ready for a field of a choice's delta: opens one if need be. `false`: nothing may be said there.
     fn field(&mut self, index: u32, bit: u8, out: &mut BytesMut) -> bool {
-        if !self.choice(index).is_some_and(|c| !c.finished) {
+        if self.choice(index).is_none_or(|c| c.finished) {
             return false;
         }
         let fits = self.open.as_ref().is_some_and(|o| o.choice == index && !o.beside && o.has & bit == 0);
@@ -275,7 +275,7 @@ impl Stream {
     fn finish(&mut self, index: u32, reason: &Finish, out: &mut BytesMut) {
         let Some(choice) = self.choice(index).filter(|c| !c.finished) else { return };
         let word = finish_word(reason, choice.calls.len() + choice.others);
-        if !self.open.as_ref().is_some_and(|o| o.choice == index) {
+        if self.open.as_ref().is_none_or(|o| o.choice != index) {
             let untold = !choice.role;
             self.begin(index, out);
             if untold {
@@ -313,11 +313,11 @@ impl Stream {
                 }
             }
             Place::Choice(index) => {
-                if !self.choice(index).is_some_and(|c| !c.finished) {
+                if self.choice(index).is_none_or(|c| c.finished) {
                     return;
                 }
                 // The same field twice is two chunks.
-                if !self.open.as_ref().is_some_and(|o| o.choice == index && o.has & OTHERS == 0) {
+                if self.open.as_ref().is_none_or(|o| o.choice != index || o.has & OTHERS != 0) {
                     self.begin(index, out);
                 }
                 if let Some(open) = &mut self.open {

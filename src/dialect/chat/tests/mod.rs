@@ -2,6 +2,7 @@
 
 #![expect(clippy::panic, reason = "a test's panic is its report")]
 
+mod calls;
 mod classify;
 mod decode;
 mod encode;
@@ -39,6 +40,11 @@ fn delta(delta: &str) -> String {
 /// The chunk that finishes choice 0.
 fn finish(reason: &str) -> String {
     delta("{}").replace("\"finish_reason\":null", &format!("\"finish_reason\":\"{reason}\""))
+}
+
+/// A chunk of choice 0 with these elements of `tool_calls`.
+fn tools(entries: &str) -> String {
+    delta(&format!("{{\"tool_calls\":[{entries}]}}"))
 }
 
 /// The steps of a stream, and how it ended: at its terminator, or with the body.

@@ -1,11 +1,11 @@
 //! What a client is given, read as strictly as the strictest of its libraries does.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test's panic is its report")]
+#![expect(clippy::unwrap_used, reason = "a test's panic is its report")]
 
 use super::{delta, finish, request, steps};
 use crate::chat::{DialectId, Minted, Request};
 use crate::dialect::chat::Chat;
-use crate::dialect::{Dialect, Encode, End, Expect, Reason, Refusal};
+use crate::dialect::{Dialect, End, Expect, Reason, Refusal};
 use crate::event::{Event, Extra, Finish, Identity, Place, Step, Usage};
 use bytes::{Bytes, BytesMut};
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
