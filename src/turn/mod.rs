@@ -4,6 +4,7 @@
 //! whether anything was said, whether a call is out) asks the truth about the client. It knows no provider.
 
 pub mod resume;
+mod script;
 pub mod seam;
 
 use crate::event::{Event, Finish, Step};

@@ -53,6 +53,7 @@ impl Decoder {
         self.open.iter().any(|o| o.index == index && matches!(o.block, Block::Other))
     }
 
+    /// A block begins; what it already holds is told.
     pub(super) fn block_start(&mut self, index: u64, block: Value, step: &mut Step) -> Result<(), Failure> {
         self.begun = true;
         self.block_stop(index, step);
@@ -62,12 +63,12 @@ impl Decoder {
         let Value::Object(mut block) = block else {
             return Err(malformed("a content_block_start without a content_block"));
         };
-        let mut take = |field: &str| match block.remove(field) {
+        let after_text = std::mem::take(&mut self.after_text);
+        let r#type = block.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let mut take = |field: &str| match block.shift_remove(field) {
             Some(Value::String(text)) => text,
             _ => String::new(),
         };
-        let after_text = std::mem::take(&mut self.after_text);
-        let r#type = take("type");
         let kind = match r#type.as_str() {
             "text" => {
                 let text = take("text");
@@ -115,7 +116,6 @@ impl Decoder {
             }
             _ => {
                 self.spoke = true;
-                block.insert("type".to_owned(), r#type.into());
                 extra(Place::Whole, wrap("content_block", block), true, step);
                 Block::Other
             }
@@ -124,6 +124,7 @@ impl Decoder {
         Ok(())
     }
 
+    /// The general form of a delta.
     pub(super) fn delta(
         &mut self,
         index: u64,
@@ -197,6 +198,7 @@ impl Decoder {
         Ok(untouched)
     }
 
+    /// Tells a piece, unless it is empty.
     fn say(&mut self, piece: Piece, text: String, step: &mut Step) {
         if text.is_empty() {
             return;
@@ -224,6 +226,7 @@ impl Decoder {
         whole
     }
 
+    /// A block ends, if it was open: what is owed of it is told.
     pub(super) fn block_stop(&mut self, index: u64, step: &mut Step) {
         let Some(at) = self.open.iter().position(|o| o.index == index) else { return };
         let Open { block, .. } = self.open.remove(at);
@@ -258,6 +261,7 @@ impl Decoder {
         }
     }
 
+    /// All blocks end: the message does.
     pub(super) fn close_all(&mut self, step: &mut Step) {
         while let Some(open) = self.open.first() {
             let index = open.index;

@@ -9,30 +9,38 @@ use crate::retry_after;
 use http::HeaderMap;
 use serde_json::{Map, Value};
 
-/// Request fields without which the request still means the same, so that a target that lacks one may do without.
-const OPTIONAL: [&str; 16] = [
-    "temperature",
-    "top_p",
-    "top_k",
-    "thinking",
-    "output_config.effort",
-    "output_config.format",
-    "output_config",
-    "tool_choice",
-    "stop_sequences",
-    "metadata",
-    "service_tier",
-    "container",
-    "context_management",
-    "speed",
-    "inference_geo",
-    "cache_control",
+/// Request fields without which the request still means the same, so that a target that lacks one may do without, by
+/// the word that names them in a message.
+const OPTIONAL: [(&str, &str); 17] = [
+    ("temperature", "temperature"),
+    ("top_p", "top_p"),
+    ("top_k", "top_k"),
+    ("thinking", "thinking"),
+    ("effort", "output_config.effort"),
+    ("output_config.effort", "output_config.effort"),
+    ("output_config.format", "output_config.format"),
+    ("output_config", "output_config"),
+    ("tool_choice", "tool_choice"),
+    ("stop_sequences", "stop_sequences"),
+    ("metadata", "metadata"),
+    ("service_tier", "service_tier"),
+    ("container", "container"),
+    ("context_management", "context_management"),
+    ("speed", "speed"),
+    ("inference_geo", "inference_geo"),
+    ("cache_control", "cache_control"),
 ];
 
 /// A status that is no success, or the body of a success that is an error.
 pub(super) fn response(status: u16, headers: &HeaderMap, body: &[u8]) -> Failure {
     let said = said(body);
-    let kind = kind(Some((status, headers)), &said);
+    let told = || serde_json::from_slice(body).is_ok_and(|body| is_error(&body));
+    let kind = match status {
+        // A success or a redirection says what is wrong in its body, or it is no answer of this API.
+        0..=399 if told() => kind(None, &said),
+        0..=399 => Kind::Framing,
+        400.. => kind(Some((status, headers)), &said),
+    };
     let mut failure = Failure::new(kind, Stage::Refused);
     failure.status = Some(status);
     failure.remedy = remedy(kind, &said);
@@ -77,7 +85,7 @@ fn kind(http: Option<(u16, &HeaderMap)>, said: &Said) -> Kind {
     match said.r#type.as_str() {
         "overloaded_error" => return Kind::Overloaded,
         "rate_limit_error" => return Kind::RateLimited,
-        "api_error" | "timeout_error" if matches!(status, 0 | 200..=299) => return Kind::ServerError,
+        "api_error" | "timeout_error" if http.is_none() => return Kind::ServerError,
         "authentication_error" => return Kind::Auth,
         "billing_error" => return Kind::QuotaExhausted,
         "request_too_large" => return Kind::ContextTooLong,
@@ -97,11 +105,7 @@ fn kind(http: Option<(u16, &HeaderMap)>, said: &Said) -> Kind {
         400..=499 if says(FILTERED) => Kind::ContentFiltered,
         400..=499 => Kind::BadRequest,
         503 | 529 => Kind::Overloaded,
-        500.. => Kind::ServerError,
-        // An error event of a type that nobody knows.
-        0 => Kind::ServerError,
-        // A success or a redirection whose body says nothing that this API would.
-        _ if said.r#type.is_empty() => Kind::Framing,
+        // Also an error event of a type that nobody knows.
         _ => Kind::ServerError,
     }
 }
@@ -173,14 +177,11 @@ fn field(message: &str) -> Option<&'static str> {
     if message.starts_with("messages.") || message.starts_with("tools.") || message.starts_with("system.") {
         return None;
     }
-    if message.contains("effort") {
-        return Some("output_config.effort");
-    }
     OPTIONAL
         .iter()
-        .filter_map(|f| message.find(f).map(|at| (at, *f)))
-        .min_by_key(|(at, f)| (*at, std::cmp::Reverse(f.len())))
-        .map(|(_, f)| f)
+        .filter_map(|(word, field)| message.find(word).map(|at| (at, std::cmp::Reverse(word.len()), *field)))
+        .min()
+        .map(|(_, _, field)| field)
 }
 
 /// What the provider said: the API's own form, the flat and string forms of servers that imitate it, or bare text.

@@ -92,7 +92,14 @@ impl Decode for Decoder {
         if value.get("type").is_none() {
             value.insert("type".to_owned(), Value::String(String::from_utf8_lossy(&event.name).into_owned()));
         }
-        self.general(value, edges, step)
+        // A delta with fields that nobody here knows says no more than its text to any other dialect.
+        let whole = event.single_line && self.high.is_none() && edges == Edges::default();
+        let delta = value.get("type").and_then(Value::as_str) == Some("content_block_delta");
+        let flow = self.general(value, edges, step)?;
+        if whole && delta && matches!(step.events.as_slice(), [Event::Text { .. } | Event::Reasoning { .. }]) {
+            step.raw = Some((DialectId::Anthropic, event.data.clone()));
+        }
+        Ok(flow)
     }
 
     fn end(&mut self, rest: Option<&sse::Event>, step: &mut Step) -> Result<(), Failure> {
@@ -122,13 +129,13 @@ impl Decode for Decoder {
 impl Decoder {
     /// The steps of a whole message: those of the stream that would have told it.
     pub(super) fn whole(&mut self, mut message: Map<String, Value>) -> Result<Vec<Step>, Failure> {
-        let content = match message.remove("content") {
+        let content = match message.shift_remove("content") {
             Some(Value::Array(blocks)) => blocks,
             _ => Vec::new(),
         };
         let mut last = Map::new();
         for field in ["stop_reason", "stop_sequence", "stop_details", "container"] {
-            last.extend(message.remove_entry(field));
+            last.extend(message.shift_remove_entry(field));
         }
         let mut steps = Vec::new();
         let mut step = Step::default();
@@ -153,15 +160,15 @@ impl Decoder {
         let r#type = value.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
         match (r#type.as_str(), index) {
             ("message_start", _) => {
-                if let Some(Value::Object(message)) = value.remove("message") {
+                if let Some(Value::Object(message)) = value.shift_remove("message") {
                     self.start(message, false, step);
                 }
             }
             ("content_block_start", Some(index)) => {
-                let block = value.remove("content_block").unwrap_or_default();
+                let block = value.shift_remove("content_block").unwrap_or_default();
                 self.block_start(index, block, step)?;
             }
-            ("content_block_delta", Some(index)) => match value.remove("delta") {
+            ("content_block_delta", Some(index)) => match value.shift_remove("delta") {
                 Some(Value::Object(delta)) => self.delta(index, delta, edges, step)?,
                 _ => return Err(malformed("a content_block_delta without a delta")),
             },
@@ -171,13 +178,13 @@ impl Decoder {
             }
             ("message_delta", _) => {
                 self.begun = true;
-                if let Some(Value::Object(usage)) = value.remove("usage") {
+                if let Some(Value::Object(usage)) = value.shift_remove("usage") {
                     self.count(usage, true, step);
                 }
-                if let Some(Value::Object(delta)) = value.remove("delta") {
+                if let Some(Value::Object(delta)) = value.shift_remove("delta") {
                     self.finish(delta, step);
                 }
-                value.remove("type");
+                value.shift_remove("type");
                 extra(Place::Top, value, false, step);
             }
             ("message_stop", _) => return self.stop(step),
@@ -199,13 +206,14 @@ impl Decoder {
             Some(Value::String(text)) => text,
             _ => String::new(),
         };
-        let identity = Identity { id: text(message.remove("id")), model: text(message.remove("model")), created: 0 };
+        let identity =
+            Identity { id: text(message.shift_remove("id")), model: text(message.shift_remove("model")), created: 0 };
         step.events.push(Event::Identity(Box::new(identity)));
-        if let Some(Value::Object(usage)) = message.remove("usage") {
+        if let Some(Value::Object(usage)) = message.shift_remove("usage") {
             self.count(usage, exact, step);
         }
         for known in ["type", "role", "content", "stop_reason", "stop_sequence"] {
-            message.remove(known);
+            message.shift_remove(known);
         }
         message.retain(|_, field| !field.is_null());
         extra(Place::Top, message, false, step);
@@ -229,11 +237,11 @@ impl Decoder {
     }
 
     fn finish(&mut self, mut delta: Map<String, Value>, step: &mut Step) {
-        let word = match delta.remove("stop_reason") {
+        let word = match delta.shift_remove("stop_reason") {
             Some(Value::String(word)) if !self.finished => word,
             _ => return,
         };
-        let stop_sequence = match delta.remove("stop_sequence") {
+        let stop_sequence = match delta.shift_remove("stop_sequence") {
             Some(Value::String(text)) => Some(text),
             _ => None,
         };

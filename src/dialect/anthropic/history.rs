@@ -320,7 +320,3 @@ pub(super) fn input(args: &str) -> Value {
         _ => json!({"_raw": args}),
     }
 }
-
-#[cfg(test)]
-#[path = "tests/history.rs"]
-mod tests;

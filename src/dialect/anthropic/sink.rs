@@ -102,16 +102,18 @@ impl Sink for Frames {
     }
 
     fn verbatim(&mut self, index: u32, text: bool, data: &[u8], out: &mut BytesMut) -> bool {
-        let mut wanted = BytesMut::with_capacity(96);
-        head(index, if text { "text_delta" } else { "thinking_delta" }, &mut wanted);
-        if !data.starts_with(&wanted) {
-            return false;
-        }
-        out.reserve(data.len() + 64);
+        let start = out.len();
+        out.reserve(data.len() + 160);
         out.put_slice(b"event: content_block_delta\ndata: ");
-        out.put_slice(data);
-        out.put_slice(b"\n\n");
-        true
+        let from = out.len();
+        head(index, if text { "text_delta" } else { "thinking_delta" }, out);
+        let fits = data.starts_with(&out[from..]);
+        out.truncate(if fits { from } else { start });
+        if fits {
+            out.put_slice(data);
+            out.put_slice(b"\n\n");
+        }
+        fits
     }
 
     fn close(&mut self, index: u32, out: &mut BytesMut) {

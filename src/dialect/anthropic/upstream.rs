@@ -189,12 +189,6 @@ fn headers(request: &Request) -> Vec<(HeaderName, HeaderValue)> {
 // === impl Dropped ===
 
 impl Dropped {
-    /// For a client of that dialect.
-    #[cfg(test)]
-    pub(super) fn new(origin: DialectId) -> Self {
-        Self { origin, names: Vec::new() }
-    }
-
     /// A field of this dialect is left out.
     pub(super) fn field(&mut self, ours: &str) {
         let theirs = match (self.origin, ours) {
@@ -214,12 +208,6 @@ impl Dropped {
         if !self.names.iter().any(|n| n == theirs) {
             self.names.push(theirs.to_owned());
         }
-    }
-
-    /// All names so far.
-    #[cfg(test)]
-    pub(super) fn names(&self) -> &[String] {
-        &self.names
     }
 }
 

@@ -1,4 +1,28 @@
-//! chat
+//! OpenAI Chat Completions, and the many that speak it.
+//!
+//! Towards providers: [`upstream`] writes requests (`foreign` those of other dialects), [`decode`] reads streams with
+//! [`wire`], [`choice`], [`halves`] and [`calls`], [`answer`] whole bodies, [`classify`] errors. Towards clients: [`client`] reads
+//! requests, [`stream`] and [`whole`] write answers, [`refuse`] errors. What single vendors do otherwise is data in
+//! [`quirks`].
+
+mod answer;
+mod calls;
+mod choice;
+mod classify;
+mod client;
+mod decode;
+mod foreign;
+mod halves;
+mod quirks;
+mod refuse;
+mod stream;
+mod upstream;
+mod usage;
+mod whole;
+mod wire;
+
+#[cfg(test)]
+mod tests;
 
 use super::{Decode, Dialect, Encode, Expect, Refusal, Reply, WireRequest};
 use crate::chat::{DialectId, Request};
@@ -6,7 +30,7 @@ use crate::event::Step;
 use crate::failure::Failure;
 use crate::routing::Target;
 use crate::turn::resume::{Carry, How};
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 /// The dialect.
 #[derive(Debug)]
@@ -16,40 +40,58 @@ impl Dialect for Chat {
     fn id(&self) -> DialectId {
         DialectId::Chat
     }
-    fn encode(&self, _: &Request, _: &Target, _: &Carry) -> Result<WireRequest, Failure> {
-        unimplemented!()
+
+    fn encode(&self, request: &Request, target: &Target, carry: &Carry) -> Result<WireRequest, Failure> {
+        upstream::encode(request, target, carry)
     }
-    fn authorize(&self, _: Option<&str>, _: Option<&str>) -> Vec<(HeaderName, HeaderValue)> {
-        unimplemented!()
+
+    fn authorize(&self, key: Option<&str>, _version: Option<&str>) -> Vec<(HeaderName, HeaderValue)> {
+        let value = key.and_then(|key| HeaderValue::try_from(format!("Bearer {key}")).ok());
+        let bearer = value.map(|mut value| {
+            value.set_sensitive(true);
+            (header::AUTHORIZATION, value)
+        });
+        bearer.into_iter().collect()
     }
-    fn classify(&self, _: u16, _: &HeaderMap, _: &[u8]) -> Failure {
-        unimplemented!()
+
+    /// A time to ask again is left out where the provider says `x-should-retry: false`.
+    fn classify(&self, status: u16, headers: &HeaderMap, body: &[u8]) -> Failure {
+        classify::response(status, headers, body)
     }
-    fn decoder(&self, _: Expect) -> Box<dyn Decode> {
-        unimplemented!()
+
+    fn decoder(&self, expect: Expect) -> Box<dyn Decode> {
+        Box::new(decode::Decoder::new(expect))
     }
-    fn whole(&self, _: &[u8], _: Expect) -> Result<Vec<Step>, Failure> {
-        unimplemented!()
+
+    fn whole(&self, body: &[u8], expect: Expect) -> Result<Vec<Step>, Failure> {
+        answer::steps(body, expect)
     }
-    fn how(&self, _: &str) -> How {
-        unimplemented!()
+
+    fn how(&self, model: &str) -> How {
+        quirks::how(model)
     }
-    fn echoes(&self, _: &str) -> bool {
-        unimplemented!()
+
+    fn echoes(&self, model: &str) -> bool {
+        quirks::echoes(model)
     }
+
     fn default_base_url(&self) -> &'static str {
-        unimplemented!()
+        "https://api.openai.com/v1"
     }
+
     fn version_segment(&self) -> &'static str {
-        unimplemented!()
+        "/v1"
     }
-    fn parse(&self, _: &HeaderMap, _: &[u8]) -> Result<Request, Refusal> {
-        unimplemented!()
+
+    fn parse(&self, headers: &HeaderMap, body: &[u8]) -> Result<Request, Refusal> {
+        client::parse(headers, body)
     }
-    fn encoder(&self, _: &Request) -> Box<dyn Encode> {
-        unimplemented!()
+
+    fn encoder(&self, request: &Request) -> Box<dyn Encode> {
+        if request.stream { Box::new(stream::Stream::new(request)) } else { Box::new(whole::Whole::new(request)) }
     }
-    fn refuse(&self, _: &Refusal) -> Reply {
-        unimplemented!()
+
+    fn refuse(&self, refusal: &Refusal) -> Reply {
+        refuse::reply(refusal)
     }
 }

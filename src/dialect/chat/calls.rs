@@ -1,0 +1,293 @@
+//! Tells the tool calls of one choice apart, whatever the provider does to `index` and `id`.
+//!
+//! The documented form is simple: `index` names the call, its first fragment carries id and name, the others pieces of
+//! the arguments. In the field the index is missing, always 0 or skips; id and name are repeated in each fragment;
+//! arguments come as a placeholder `{}` before the real object, or twice. An index is therefore a hint, not an
+//! identity: a new id opens a call, as does a new name after whole arguments, and the events that leave here count
+//! calls from 0 without gaps.
+
+use super::halves::Halves;
+use super::wire::Entry;
+use crate::event::Event;
+use crate::failure::{Failure, Kind, Stage};
+use smallvec::SmallVec;
+
+/// What a decoder gathers of one upstream event.
+pub(super) type Events = SmallVec<[Event; 2]>;
+
+/// The calls of one choice.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    calls: Vec<Call>,
+    /// How many were told.
+    told: u32,
+}
+
+/// One call.
+#[derive(Debug, Default)]
+struct Call {
+    /// Its number, once it was told.
+    ordinal: Option<u32>,
+    /// The provider's index.
+    index: Option<u64>,
+    id: String,
+    name: String,
+    /// All arguments so far.
+    args: String,
+    /// How many bytes of them were told.
+    sent: usize,
+    /// Where `args` stands as JSON.
+    json: Json,
+    /// A repetition of `args` is under way, and has come so far.
+    repeat: Option<usize>,
+    halves: Halves,
+    closed: bool,
+}
+
+/// Follows JSON text to see where its first object or array ends.
+#[derive(Debug, Default)]
+struct Json {
+    depth: u32,
+    in_string: bool,
+    escaped: bool,
+    whole: bool,
+}
+
+/// Which call an entry belongs to.
+enum Where {
+    At(usize),
+    New,
+}
+
+// === impl Calls ===
+
+impl Calls {
+    /// Whether any call was opened.
+    pub(super) fn any(&self) -> bool {
+        !self.calls.is_empty()
+    }
+
+    /// Takes an element of `tool_calls`. `marked`: the event held halves of characters.
+    ///
+    /// # Errors
+    /// `Malformed`, for arguments that belong to no call or can no longer be right.
+    pub(super) fn entry(
+        &mut self,
+        choice: u32,
+        entry: &Entry<'_>,
+        marked: bool,
+        out: &mut Events,
+    ) -> Result<(), Failure> {
+        let index = entry.index.0;
+        let id = entry.id.as_str();
+        let (name, args) = match &entry.function {
+            Some(function) => (function.name.as_str(), function.args()),
+            None => ("", "".into()),
+        };
+        if id.is_empty() && name.is_empty() && args.is_empty() {
+            return Ok(());
+        }
+        let at = match self.locate(index, id, name, &args)? {
+            Where::At(at) => at,
+            Where::New => {
+                self.close_whole(choice, out);
+                self.calls.push(Call { index, id: id.to_owned(), ..Call::default() });
+                self.calls.len() - 1
+            }
+        };
+        let Some(call) = self.calls.get_mut(at) else { return Ok(()) };
+        if call.ordinal.is_none() {
+            if call.id.is_empty() {
+                id.clone_into(&mut call.id);
+            }
+            if !name.is_empty() {
+                name.clone_into(&mut call.name);
+                call.ordinal = Some(self.told);
+                self.told += 1;
+                out.push(Event::ToolOpen { choice, call: self.told - 1, id: call.id.clone(), name: call.name.clone() });
+            }
+        }
+        call.index = call.index.or(index);
+        if !args.is_empty() {
+            if marked || !call.halves.is_empty() {
+                let joined = call.halves.join(&args);
+                call.append(&joined)?;
+            } else {
+                call.append(&args)?;
+            }
+        }
+        call.tell(choice, false, out);
+        Ok(())
+    }
+
+    /// Text follows: calls whose arguments are whole are closed.
+    pub(super) fn close_whole(&mut self, choice: u32, out: &mut Events) {
+        for call in &mut self.calls {
+            if !call.closed && call.json.whole && !call.is_placeholder() && call.repeat.is_none() {
+                call.close(choice, out);
+            }
+        }
+    }
+
+    /// The choice is finished: closes all calls. Arguments that are empty are an empty object.
+    ///
+    /// # Errors
+    /// `Malformed` for a call that was given arguments but never a name.
+    pub(super) fn finish(&mut self, choice: u32, out: &mut Events) -> Result<(), Failure> {
+        for call in &mut self.calls {
+            if call.ordinal.is_none() && !call.args.is_empty() {
+                return Err(malformed("a tool call has arguments but no name"));
+            }
+            if !call.closed {
+                call.close(choice, out);
+            }
+        }
+        Ok(())
+    }
+
+    fn locate(&self, index: Option<u64>, id: &str, name: &str, args: &str) -> Result<Where, Failure> {
+        let calls = &self.calls;
+        let open_here = || {
+            let open = |c: &Call| !c.closed;
+            let here = index.and_then(|i| calls.iter().rposition(|c| open(c) && c.index == Some(i)));
+            here.or_else(|| calls.iter().rposition(open))
+        };
+        if !id.is_empty() {
+            if let Some(at) = calls.iter().rposition(|c| c.id == id) {
+                // Another index and a name: a provider that gives all its calls the same id.
+                let alike =
+                    !name.is_empty() && index.is_some() && calls[at].index.is_some() && calls[at].index != index;
+                return Ok(if alike { Where::New } else { Where::At(at) });
+            }
+            // A fresh id without a name, but with arguments, is a fragment of a provider that draws an id for each; a
+            // call could not be made of it anyway.
+            if name.is_empty() && !args.is_empty() {
+                let same = index.and_then(|i| calls.iter().rposition(|c| !c.closed && c.index == Some(i)));
+                if let Some(at) = same.filter(|at| !calls[*at].json.whole) {
+                    return Ok(Where::At(at));
+                }
+            }
+            return Ok(Where::New);
+        }
+        if !name.is_empty() {
+            let at = match index {
+                Some(i) => calls.iter().rposition(|c| c.index == Some(i)),
+                None => calls.len().checked_sub(1),
+            };
+            let Some(at) = at else { return Ok(Where::New) };
+            let call = &calls[at];
+            let unnamed = call.ordinal.is_none();
+            let same = call.name == name;
+            // A name repeated with other arguments than the whole ones before is the next call of that function.
+            let next = call.json.whole && !args.is_empty() && !call.is_placeholder() && args.trim() != call.args.trim();
+            return Ok(if unnamed || (same && !next) { Where::At(at) } else { Where::New });
+        }
+        let closed_here = || index.and_then(|i| calls.iter().rposition(|c| c.index == Some(i)));
+        match open_here().or_else(closed_here).or_else(|| calls.len().checked_sub(1)) {
+            Some(at) => Ok(Where::At(at)),
+            None => Err(malformed("arguments of a tool call came before the call")),
+        }
+    }
+}
+
+// === impl Call ===
+
+impl Call {
+    /// Whole arguments that may be a stand-in for the real ones: nothing of them was told yet.
+    fn is_placeholder(&self) -> bool {
+        self.json.whole && self.sent == 0 && self.args.trim() == "{}"
+    }
+
+    fn append(&mut self, piece: &str) -> Result<(), Failure> {
+        let mut piece = piece;
+        if self.repeat.is_none() && self.json.whole {
+            piece = piece.trim_start();
+            if piece.is_empty() {
+                return Ok(());
+            }
+            if piece.starts_with(['{', '[']) {
+                if self.is_placeholder() && !self.closed {
+                    self.args.clear();
+                    self.json = Json::default();
+                } else {
+                    self.repeat = Some(0);
+                }
+            }
+        }
+        if let Some(at) = self.repeat {
+            let owed = self.args.trim().get(at..).unwrap_or_default();
+            if owed.starts_with(piece) {
+                self.repeat = Some(at + piece.len()).filter(|_| owed.len() > piece.len());
+                return Ok(());
+            }
+            if piece.strip_prefix(owed).is_some_and(|rest| rest.trim().is_empty()) {
+                self.repeat = None;
+                return Ok(());
+            }
+            return Err(malformed("the arguments of a tool call were followed by others"));
+        }
+        if self.closed {
+            return Err(malformed("a tool call was given more arguments after it was complete"));
+        }
+        self.args.push_str(piece);
+        self.json.feed(piece);
+        Ok(())
+    }
+
+    /// Tells what of the arguments is not told yet; a placeholder only if `last`.
+    fn tell(&mut self, choice: u32, last: bool, out: &mut Events) {
+        let Some(call) = self.ordinal else { return };
+        if self.sent < self.args.len() && (last || !self.is_placeholder()) {
+            let args = self.args[self.sent..].to_owned();
+            self.sent = self.args.len();
+            out.push(Event::ToolArgs { choice, call, args });
+        }
+    }
+
+    fn close(&mut self, choice: u32, out: &mut Events) {
+        self.args.extend(self.halves.take());
+        if self.args.is_empty() {
+            self.args.push_str("{}");
+        }
+        self.tell(choice, true, out);
+        self.closed = true;
+        if let Some(call) = self.ordinal {
+            out.push(Event::ToolClose { choice, call });
+        }
+    }
+}
+
+// === impl Json ===
+
+impl Json {
+    fn feed(&mut self, piece: &str) {
+        for byte in piece.bytes() {
+            if self.in_string {
+                match byte {
+                    _ if self.escaped => self.escaped = false,
+                    b'\\' => self.escaped = true,
+                    b'"' => self.in_string = false,
+                    _ => {}
+                }
+                continue;
+            }
+            match byte {
+                b'"' => self.in_string = true,
+                b'{' | b'[' => self.depth += 1,
+                b'}' | b']' => {
+                    self.depth = self.depth.saturating_sub(1);
+                    if self.depth == 0 {
+                        self.whole = true;
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+// === helpers ===
+
+fn malformed(what: &str) -> Failure {
+    Failure::new(Kind::Malformed, Stage::Streaming).saying(what)
+}

@@ -1,0 +1,259 @@
+//! Reads one choice of an answer: its deltas, in the many forms of the same things, and its end.
+
+use super::calls::{Calls, Events};
+use super::halves::{self, Halves};
+use super::quirks;
+use super::wire::{self, Content, Entry, Function, Whole};
+use crate::chat::DialectId;
+use crate::event::{Event, Extra, Finish, Place};
+use crate::failure::{Failure, Kind, Said, Stage};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+
+/// One choice of it.
+#[derive(Debug, Default)]
+pub(super) struct Choice {
+    pub(super) index: u32,
+    content: Halves,
+    reasoning: Halves,
+    refusal: Halves,
+    pub(super) calls: Calls,
+    /// The model has said something in it.
+    pub(super) said: bool,
+    pub(super) finished: bool,
+}
+
+// === impl Choice ===
+
+impl Choice {
+    pub(super) fn new(index: u32) -> Self {
+        Self { index, ..Self::default() }
+    }
+
+    /// Reads its part of a chunk. Whether what it said stands in the events as it stood in the chunk.
+    pub(super) fn read(&mut self, wire: &wire::Choice<'_>, marked: bool, out: &mut Events) -> Result<bool, Failure> {
+        if self.finished {
+            return Ok(false);
+        }
+        let before = out.len();
+        let whole = self.halves_are_empty();
+        if let Some(delta) = &wire.delta {
+            self.delta(delta, marked, out)?;
+        }
+        let verbatim = whole && self.halves_are_empty() && out.len() > before;
+        let place = Place::Choice(self.index);
+        if let Some(logprobs) = wire.logprobs {
+            extra(place, &[(Cow::Borrowed("logprobs"), logprobs)], marked, out);
+        }
+        extra(place, &wire.rest, marked, out);
+        let word = wire.finish.as_str();
+        if !word.is_empty() {
+            let reason = quirks::finish(word).map_err(|kind| {
+                let mut failure = Failure::new(kind, Stage::Streaming)
+                    .saying(format!("the answer ended with the finish reason `{word}`"));
+                failure.said.code = Said::clip(word.to_owned());
+                failure
+            })?;
+            self.finish(reason, out)?;
+        }
+        Ok(verbatim)
+    }
+
+    fn halves_are_empty(&self) -> bool {
+        self.content.is_empty() && self.reasoning.is_empty() && self.refusal.is_empty()
+    }
+
+    fn delta(&mut self, delta: &wire::Delta<'_>, marked: bool, out: &mut Events) -> Result<(), Failure> {
+        // Two names for the same thing, which some providers fill both.
+        let (reasoning, again) = (delta.reasoning_content.as_str(), delta.reasoning.as_str());
+        self.reasoning(reasoning, marked, out);
+        if again != reasoning {
+            self.reasoning(again, marked, out);
+        }
+        if let Some(details) = delta.reasoning_details {
+            let shown = !reasoning.is_empty() || !again.is_empty();
+            self.details(details, shown, marked, out);
+        }
+        match &delta.content {
+            Content::None => {}
+            Content::Text(text) => self.text(text, marked, out),
+            Content::Parts(parts) => self.parts(parts, marked, out),
+        }
+        let refusal = delta.refusal.as_str();
+        if !refusal.is_empty() {
+            let text = joined(&mut self.refusal, refusal, marked);
+            self.said |= !text.is_empty();
+            push(out, text, |text| Event::Refusal { choice: self.index, text });
+        }
+        if let Some(raw) = delta.tool_calls {
+            self.tool_calls(raw, marked, out)?;
+        }
+        if let Some(function) = delta.function_call.and_then(|r| serde_json::from_str::<Function<'_>>(r.get()).ok()) {
+            let entry = Entry { index: Whole(Some(0)), function: Some(function), ..Entry::default() };
+            self.calls.entry(self.index, &entry, marked, out)?;
+            self.said = true;
+        }
+        extra(Place::Delta(self.index), &delta.rest, marked, out);
+        Ok(())
+    }
+
+    fn text(&mut self, text: &str, marked: bool, out: &mut Events) {
+        if text.is_empty() {
+            return;
+        }
+        let text = joined(&mut self.content, text, marked);
+        if !text.is_empty() {
+            self.said = true;
+            if self.calls.any() {
+                self.calls.close_whole(self.index, out);
+            }
+            out.push(Event::Text { choice: self.index, text });
+        }
+    }
+
+    fn reasoning(&mut self, text: &str, marked: bool, out: &mut Events) {
+        if text.is_empty() {
+            return;
+        }
+        let text = joined(&mut self.reasoning, text, marked);
+        self.said |= !text.is_empty();
+        push(out, text, |text| Event::Reasoning { choice: self.index, text });
+    }
+
+    /// Mistral's list of parts. References to sources have no place in a text and are left out.
+    fn parts(&mut self, parts: &[Value], marked: bool, out: &mut Events) {
+        for part in parts {
+            let text = |key: &str| part.get(key).and_then(Value::as_str).unwrap_or_default();
+            match text("type") {
+                "thinking" => match part.get("thinking") {
+                    Some(Value::String(thinking)) => self.reasoning(thinking, marked, out),
+                    Some(Value::Array(pieces)) => {
+                        for piece in pieces {
+                            let piece = piece.get("text").and_then(Value::as_str).unwrap_or_default();
+                            self.reasoning(piece, marked, out);
+                        }
+                    }
+                    _ => {}
+                },
+                _ => self.text(text("text"), marked, out),
+            }
+        }
+    }
+
+    /// OpenRouter's `reasoning_details`: kept whole for clients that send them back, with the index that list elements
+    /// of a delta must have; their text is told unless `reasoning` has told it.
+    fn details(&mut self, raw: &RawValue, shown: bool, marked: bool, out: &mut Events) {
+        let Value::Array(mut details) = value(raw, false) else { return };
+        for (at, detail) in details.iter_mut().enumerate() {
+            let Some(detail) = detail.as_object_mut() else { continue };
+            let text = match detail.get("type").and_then(Value::as_str) {
+                Some("reasoning.text") => detail.get("text"),
+                Some("reasoning.summary") => detail.get("summary"),
+                _ => None,
+            };
+            if let Some(text) = text.and_then(Value::as_str).filter(|_| !shown) {
+                self.reasoning(text, marked, out);
+            }
+            detail.entry("index").or_insert_with(|| at.into());
+        }
+        if !details.is_empty() {
+            let mut details = Value::Array(details);
+            if marked {
+                clean(&mut details);
+            }
+            let fields = Map::from_iter([("reasoning_details".to_owned(), details)]);
+            let place = Place::Delta(self.index);
+            out.push(Event::Extra(Box::new(Extra { dialect: DialectId::Chat, place, fields, bound: false })));
+        }
+    }
+
+    fn tool_calls(&mut self, raw: &RawValue, marked: bool, out: &mut Events) -> Result<(), Failure> {
+        let entries: Vec<Entry<'_>> = serde_json::from_str(raw.get())
+            .map_err(|error| malformed(&format!("`tool_calls` is no list of calls: {error}")))?;
+        self.said |= !entries.is_empty();
+        for entry in &entries {
+            if entry.kind.as_str() == "custom" || (entry.function.is_none() && is_custom(raw)) {
+                // Free-form tools have no JSON arguments and so no common form.
+                let fields = Map::from_iter([("tool_calls".to_owned(), value(raw, marked))]);
+                let place = Place::Delta(self.index);
+                out.push(Event::Extra(Box::new(Extra { dialect: DialectId::Chat, place, fields, bound: true })));
+                return Ok(());
+            }
+            self.calls.entry(self.index, entry, marked, out)?;
+        }
+        Ok(())
+    }
+
+    /// It has ended: tells what is still held, and why.
+    pub(super) fn finish(&mut self, reason: Finish, out: &mut Events) -> Result<(), Failure> {
+        let choice = self.index;
+        for (halves, reasoning) in [(&mut self.reasoning, true), (&mut self.content, false)] {
+            if let Some(half) = halves.take() {
+                let text = half.to_string();
+                out.push(if reasoning { Event::Reasoning { choice, text } } else { Event::Text { choice, text } });
+            }
+        }
+        if let Some(half) = self.refusal.take() {
+            out.push(Event::Refusal { choice, text: half.to_string() });
+        }
+        self.calls.finish(choice, out)?;
+        self.finished = true;
+        out.push(Event::Finish { choice, reason, stop_sequence: None });
+        Ok(())
+    }
+}
+
+// === helpers ===
+
+fn joined(halves: &mut Halves, text: &str, marked: bool) -> String {
+    if marked || !halves.is_empty() { halves.join(text) } else { text.to_owned() }
+}
+
+fn push(out: &mut Events, text: String, event: impl FnOnce(String) -> Event) {
+    if !text.is_empty() {
+        out.push(event(text));
+    }
+}
+
+/// Tells of fields without a common form, those that hold something.
+fn extra(place: Place, rest: &[(Cow<'_, str>, &RawValue)], marked: bool, out: &mut Events) {
+    let mut fields = Map::new();
+    for (key, raw) in rest.iter().filter(|(_, raw)| !is_void(raw)) {
+        fields.insert(key.to_string(), value(raw, marked));
+    }
+    if !fields.is_empty() {
+        let bound = fields.keys().any(|key| quirks::BOUND.contains(&key.as_str()));
+        out.push(Event::Extra(Box::new(Extra { dialect: DialectId::Chat, place, fields, bound })));
+    }
+}
+
+pub(super) fn value(raw: &RawValue, marked: bool) -> Value {
+    let mut value = serde_json::from_str(raw.get()).unwrap_or_default();
+    if marked {
+        clean(&mut value);
+    }
+    value
+}
+
+fn clean(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = halves::clean(text),
+        Value::Array(items) => items.iter_mut().for_each(clean),
+        Value::Object(fields) => fields.values_mut().for_each(clean),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Whether a value says nothing.
+pub(super) fn is_void(raw: &RawValue) -> bool {
+    matches!(raw.get(), "null" | "{}" | "[]")
+}
+
+fn is_custom(raw: &RawValue) -> bool {
+    raw.get().contains("\"custom\"")
+}
+
+pub(super) fn malformed(what: &str) -> Failure {
+    Failure::new(Kind::Malformed, Stage::Streaming).saying(what)
+}

@@ -1,0 +1,373 @@
+//! What is known of single vendors, as data: who continues a prefilled answer and how it is asked for, the words that
+//! each uses for the same finish and the same error. Nothing in here is logic; a new vendor is a new row.
+
+use crate::event::Finish;
+use crate::failure::Kind;
+use crate::turn::resume::How;
+
+/// The field by which a target is asked to go on with the last assistant message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Prefill {
+    /// None: a trailing assistant message is continued as it stands.
+    Plain,
+    /// `"prefix": true` in the message.
+    Prefix,
+    /// `"prefix": true`, and thinking, which is on by default, must be off.
+    PrefixNoThinking,
+    /// `"continue_final_message": true` at the top of the body.
+    ContinueFinal,
+    /// The same with `"add_generation_prompt": false`, without which it is refused.
+    ContinueFinalNoPrompt,
+}
+
+/// How a prefill is asked for, by the vendor that a target names (its issuer), else by the model's own name.
+pub(super) fn prefill(issuer: &str, model: &str) -> Prefill {
+    let issuer = issuer.strip_prefix("vendor:").unwrap_or(issuer).to_ascii_lowercase();
+    let vendor = VENDORS.iter().find(|(word, _)| issuer.contains(word)).map(|(_, prefill)| *prefill);
+    vendor.unwrap_or_else(|| {
+        let model = model.to_ascii_lowercase();
+        if is_mistral(&model) {
+            Prefill::Prefix
+        } else if is_deepseek(&model) {
+            Prefill::PrefixNoThinking
+        } else {
+            Prefill::Plain
+        }
+    })
+}
+
+/// How `model` goes on with a turn that another began. Denied by default: a model that silently starts anew instead
+/// of continuing would garble the turn, and most new models refuse. What is refused is asked the other way.
+pub(super) fn how(model: &str) -> How {
+    let model = model.to_ascii_lowercase();
+    if is_mistral(&model) || is_deepseek(&model) || is_old_claude(&model) { How::Prefill } else { How::Instruct }
+}
+
+/// Whether `model` repeats the prefilled text before it goes on: Mistral's own API does.
+pub(super) fn echoes(model: &str) -> bool {
+    is_mistral(&model.to_ascii_lowercase())
+}
+
+/// Whether `model` of OpenAI's takes only `max_completion_tokens`.
+pub(super) fn wants_completion_tokens(model: &str) -> bool {
+    let name = model.rsplit('/').next().unwrap_or(model).to_ascii_lowercase();
+    ["o1", "o3", "o4", "gpt-5", "gpt-6"].iter().any(|family| name.starts_with(family))
+}
+
+/// A finish reason in any vendor's words.
+///
+/// # Errors
+/// The kind of failure that the word stands for.
+pub(super) fn finish(word: &str) -> Result<Finish, Kind> {
+    match word {
+        "stop" => return Ok(Finish::Stop),
+        "length" => return Ok(Finish::Length),
+        "tool_calls" | "function_call" => return Ok(Finish::ToolCalls),
+        "content_filter" => return Ok(Finish::ContentFilter),
+        _ => {}
+    }
+    match word.to_ascii_lowercase().as_str() {
+        "stop" | "eos" | "eos_token" | "end_turn" | "stop_sequence" | "complete" => Ok(Finish::Stop),
+        "length" | "max_tokens" | "model_length" | "max_output_tokens" => Ok(Finish::Length),
+        "tool_calls" | "tool_call" | "tool_use" | "function_call" => Ok(Finish::ToolCalls),
+        "content_filter" | "safety" | "sensitive" | "refusal" | "recitation" | "error_toxic" => {
+            Ok(Finish::ContentFilter)
+        }
+        // An engine that gives the request up (vLLM, SGLang), or cannot go on.
+        "error" | "network_error" | "abort" | "aborted" | "cancelled" => Err(Kind::ServerError),
+        // DeepSeek: the inference was interrupted for want of resources.
+        "insufficient_system_resource" => Err(Kind::Overloaded),
+        _ => Ok(Finish::Other(word.to_owned())),
+    }
+}
+
+// === helpers ===
+
+/// Models by the names of Mistral's own API. Names with a slash or a colon are other hosts' (vLLM, Ollama), which take
+/// other fields and do not echo.
+fn is_mistral(model: &str) -> bool {
+    const FAMILIES: [&str; 9] = [
+        "mistral-",
+        "open-mistral-",
+        "open-mixtral-",
+        "magistral-",
+        "codestral-",
+        "ministral-",
+        "devstral-",
+        "pixtral-",
+        "voxtral-",
+    ];
+    !model.contains(['/', ':']) && FAMILIES.iter().any(|family| model.starts_with(family))
+}
+
+/// Models by the names of DeepSeek's own API. Its other base URL refuses `prefix` with a 400, and is then asked anew.
+fn is_deepseek(model: &str) -> bool {
+    const NAMES: [&str; 5] = ["deepseek-chat", "deepseek-reasoner", "deepseek-flash", "deepseek-v3", "deepseek-v4"];
+    !model.contains(['/', ':']) && NAMES.iter().any(|name| model.starts_with(name))
+}
+
+/// Claude up to 4.5, under the names of OpenRouter and other hosts; from 4.6 on prefills are refused.
+fn is_old_claude(model: &str) -> bool {
+    let name = model.rsplit('/').next().unwrap_or(model);
+    let name = name.split([':', '@']).next().unwrap_or(name).replace('.', "-");
+    let Some(rest) = name.strip_prefix("claude-") else { return false };
+    if rest.starts_with("3-") || rest.starts_with("2") || rest.starts_with("instant") {
+        return true;
+    }
+    // `opus-4`, `sonnet-4-5`, `opus-4-1-20250805`, `4-5-sonnet`: the family and the version in either order.
+    let mut parts =
+        rest.split('-').filter(|part| !matches!(*part, "opus" | "sonnet" | "haiku" | "thinking" | "latest"));
+    let (major, minor) = (parts.next(), parts.next());
+    // A minor version has one digit; anything longer is a date.
+    major == Some("4") && minor.is_none_or(|m| m.len() > 2 || matches!(m, "0" | "1" | "5"))
+}
+
+/// Words in a target's issuer, and how that vendor is asked; the first that is met holds.
+const VENDORS: [(&str, Prefill); 12] = [
+    ("openrouter", Prefill::Plain),
+    ("mistral", Prefill::Prefix),
+    ("deepseek", Prefill::PrefixNoThinking),
+    ("vllm", Prefill::ContinueFinalNoPrompt),
+    ("sglang", Prefill::ContinueFinal),
+    ("llama.cpp", Prefill::Plain),
+    ("llamacpp", Prefill::Plain),
+    ("ollama", Prefill::Plain),
+    ("groq", Prefill::Plain),
+    ("anthropic", Prefill::Plain),
+    ("together", Prefill::Plain),
+    ("fireworks", Prefill::Plain),
+];
+
+/// Event names that are signs of life.
+pub(super) const PINGS: [&str; 4] = ["ping", "keepalive", "keep-alive", "heartbeat"];
+
+/// Fields of a delta or of a chunk that hold content which only its issuer can go on from.
+pub(super) const BOUND: [&str; 6] = ["annotations", "citations", "images", "audio", "search_results", "executed_tools"];
+
+/// Fields of a message that carry earlier reasoning.
+pub(super) const REASONING: [&str; 3] = ["reasoning", "reasoning_content", "reasoning_details"];
+
+/// Codes and types of a prompt over the model's window.
+pub(super) const TOO_LONG_CODES: [&str; 6] = [
+    "context_length_exceeded",
+    "exceed_context_size_error",
+    "context_window_exceeded",
+    "model_context_window_exceeded",
+    "string_above_max_length",
+    "request_too_large",
+];
+
+/// The same in a message, lower case.
+pub(super) const TOO_LONG: [&str; 17] = [
+    "maximum context length",
+    "context length exceeded",
+    "context_length_exceeded",
+    "longer than the context length",
+    "longer than the model's context length",
+    "context too large",
+    "exceeds the available context size",
+    "exceed context size",
+    "exceeds the context window",
+    "exceeds the model's context",
+    "context window of this model",
+    "prompt is too long",
+    "prompt too long",
+    "input is too long",
+    "input length and `max_tokens` exceed",
+    "too many tokens",
+    "too large for model with",
+];
+
+/// A prefill is refused, lower case.
+pub(super) const NO_PREFILL: [&str; 17] = [
+    "assistant message prefill",
+    "assistant prefill",
+    "prefill is not supported",
+    "response prefill is incompatible",
+    "must end with a user message",
+    "cannot have 2 or more assistant messages at the end",
+    "ending with a model turn",
+    "incompatible with enable_thinking",
+    "cannot end with trailing whitespace",
+    "expected last role user or tool",
+    "last message must be a user",
+    "must be a user message, or an assistant message with prefix",
+    "prefix is only available",
+    "continue_final_message",
+    "add_generation_prompt",
+    "prefix is not supported",
+    "final message does not appear in the chat",
+];
+
+/// A signature or encrypted reasoning of another issuer is refused, lower case.
+pub(super) const BAD_SIGNATURE: [&str; 9] = [
+    "invalid signature",
+    "invalid `signature`",
+    "signature in thinking",
+    "`signature` in `thinking`",
+    "thought signature",
+    "thought_signature",
+    "signature verification",
+    "invalid_encrypted_content",
+    "encrypted content could not be",
+];
+
+/// Codes and types of an account without credit.
+pub(super) const NO_CREDIT_CODES: [&str; 7] = [
+    "insufficient_quota",
+    "billing_error",
+    "billing_hard_limit_reached",
+    "billing_not_active",
+    "insufficient_balance",
+    "insufficient_credits",
+    "payment_required",
+];
+
+/// The same in a message, lower case.
+pub(super) const NO_CREDIT: [&str; 7] = [
+    "insufficient balance",
+    "insufficient credit",
+    "credit balance is too low",
+    "requires more credits",
+    "out of credits",
+    "billing hard limit",
+    "arrearage",
+];
+
+/// Codes and types of a policy's refusal.
+pub(super) const POLICY_CODES: [&str; 10] = [
+    "content_filter",
+    "content_policy_violation",
+    "responsibleaipolicyviolation",
+    "content_policy",
+    "moderation_blocked",
+    "data_inspection_failed",
+    "sensitive_content",
+    "contentfilter",
+    "prompt_blocked",
+    "refusal",
+];
+
+/// The same in a message, lower case.
+pub(super) const POLICY: [&str; 5] = [
+    "content management policy",
+    "flagged by our moderation",
+    "requires moderation",
+    "violates our usage policies",
+    "rejected as a result of our safety system",
+];
+
+/// Words in a code or type of an overload.
+pub(super) const OVERLOADED: [&str; 5] = ["overloaded", "unavailable", "capacity", "engine_busy", "no_available"];
+
+/// Words in a code or type of a rate limit.
+pub(super) const LIMITED: [&str; 5] = ["rate_limit", "ratelimit", "too_many_requests", "resource_exhausted", "throttl"];
+
+/// Request fields without which the answer would be another: these are never left out to please a target.
+pub(super) const REQUIRED: [&str; 13] = [
+    "model",
+    "messages",
+    "tools",
+    "tool_choice",
+    "functions",
+    "function_call",
+    "response_format",
+    "n",
+    "stream",
+    "stop",
+    "audio",
+    "modalities",
+    "body",
+];
+
+/// What comes before the name of a field that is refused, lower case.
+pub(super) const UNSUPPORTED: [&str; 12] = [
+    "unsupported parameter",
+    "unknown parameter",
+    "unsupported value",
+    "unrecognized request argument supplied",
+    "does not support parameters",
+    "does not support parameter",
+    "unsupported parameters",
+    "argument not supported on this model",
+    "unexpected keyword argument",
+    "unrecognized field",
+    "unknown field",
+    "unknown name",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefill_is_denied_by_default() {
+        for model in [
+            "mistral-large-latest",
+            "codestral-2508",
+            "magistral-medium-latest",
+            "deepseek-chat",
+            "deepseek-v4-pro",
+            "anthropic/claude-3.5-sonnet",
+            "anthropic/claude-sonnet-4",
+            "anthropic/claude-sonnet-4.5",
+            "claude-opus-4-1",
+            "claude-opus-4-1-20250805",
+            "claude-sonnet-4-20250514",
+            "claude-3-5-haiku-20241022",
+            "claude-haiku-4-5",
+            "anthropic/claude-opus-4.5:thinking",
+        ] {
+            assert_eq!(how(model), How::Prefill, "{model}");
+        }
+        for model in [
+            "gpt-4.1",
+            "gpt-5",
+            "o3",
+            "",
+            "claude-sonnet-4-6",
+            "anthropic/claude-opus-4.7",
+            "claude-opus-5",
+            "claude-sonnet-5-5",
+            "claude-haiku-5-5-20261001",
+            "claude-4-6-sonnet",
+            "claude-fable-5",
+            "deepseek-r1:7b",
+            "deepseek-ai/DeepSeek-V3",
+            "mistral:7b",
+            "mistralai/Mistral-7B-Instruct-v0.3",
+            "llama-3.3-70b-versatile",
+            "gemini-2.5-pro",
+            "m-b",
+        ] {
+            assert_eq!(how(model), How::Instruct, "{model}");
+        }
+        assert!(echoes("mistral-large-latest") && !echoes("mistral:7b") && !echoes("gpt-4.1"));
+    }
+
+    #[test]
+    fn each_vendor_has_its_field() {
+        for (issuer, model, expected) in [
+            ("vendor:mistral", "m", Prefill::Prefix),
+            ("deepseek", "m", Prefill::PrefixNoThinking),
+            ("my-vllm", "mistral-large", Prefill::ContinueFinalNoPrompt),
+            ("SGLang", "m", Prefill::ContinueFinal),
+            ("openrouter", "deepseek-chat", Prefill::Plain),
+            ("a", "codestral-latest", Prefill::Prefix),
+            ("a", "m-a", Prefill::Plain),
+        ] {
+            assert_eq!(prefill(issuer, model), expected, "{issuer} {model}");
+        }
+    }
+
+    #[test]
+    fn finish_words() {
+        assert_eq!(finish("eos_token"), Ok(Finish::Stop));
+        assert_eq!(finish("MAX_TOKENS"), Ok(Finish::Length));
+        assert_eq!(finish("function_call"), Ok(Finish::ToolCalls));
+        assert_eq!(finish("ERROR"), Err(Kind::ServerError));
+        assert_eq!(finish("network_error"), Err(Kind::ServerError));
+        assert_eq!(finish("insufficient_system_resource"), Err(Kind::Overloaded));
+        assert_eq!(finish("novel"), Ok(Finish::Other("novel".to_owned())));
+    }
+}

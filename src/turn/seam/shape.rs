@@ -1,0 +1,177 @@
+//! What is open at the end of the delivered text, and how two texts meet that share nothing.
+
+use super::Join;
+use super::fold::Fences;
+use crate::turn::script;
+
+/// A block at the end of the delivered text that a continuation may open again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Block {
+    /// Where it starts, in bytes.
+    pub(super) at: usize,
+    /// What a repetition of all of it must weigh to be believed.
+    pub(super) least: u32,
+}
+
+/// The blocks that are open at the end of `text` and begin with `ch`.
+pub(super) fn open_blocks(text: &str, ch: char) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    match ch {
+        '`' | '~' => {
+            if let Some(fence) = Fences::at(text, text.len()).open() {
+                blocks.push(Block { at: fence.at, least: OBJECT });
+            }
+        }
+        '{' | '[' => {
+            let open = open_brackets(text);
+            blocks.extend(open.first().map(|&at| Block { at, least: OBJECT }));
+            blocks.extend(open.last().map(|&at| Block { at, least: OBJECT }));
+        }
+        _ => {
+            let line = line_start(text);
+            if is_item(&text[line..]) {
+                blocks.push(Block { at: line, least: 1 });
+                blocks.push(Block { at: list_start(text, line), least: OBJECT });
+            }
+        }
+    }
+    for block in &mut blocks {
+        block.at += text[block.at..].len() - text[block.at..].trim_start().len();
+    }
+    blocks.dedup();
+    blocks.retain(|block| text[block.at..].starts_with(ch));
+    blocks
+}
+
+/// How `new` is joined to `delivered` where no alignment was found, with the name of the way.
+pub(super) fn join(delivered: &str, new: &str) -> (Join, &'static str) {
+    let told = delivered.trim_end();
+    let owed = &delivered[told.len()..];
+    let text = new.trim_start();
+    let white = &new[..new.len() - text.len()];
+    let in_code = Fences::at(delivered, delivered.len()).open().is_some();
+    let line = &told[line_start(told)..];
+    let in_prose = !in_code && !is_item(line) && !line.trim_start().starts_with('|');
+    let lower = |ch: Option<char>| ch.is_some_and(char::is_lowercase);
+    if in_prose
+        && white.matches('\n').count() >= 2
+        && !owed.contains('\n')
+        && lower(told.chars().next_back())
+        && lower(text.chars().next())
+    {
+        let space = if owed.is_empty() { " " } else { "" };
+        return (Join::Text(format!("{space}{text}")), "paragraph");
+    }
+    let known = if in_prose && owed == "\n" && white == "\n" {
+        // Two halves of a paragraph break.
+        0
+    } else {
+        known_white(owed, white)
+    };
+    let new = &new[known..];
+    let (before, after) = (delivered.chars().next_back(), new.chars().next());
+    let is_word = |ch: Option<char>| ch.is_some_and(|ch| ch.is_alphanumeric() && !script::is_spaceless(ch));
+    let after_is_word = is_word(after) && !after.is_some_and(script::extends);
+    // A letter's marks belong to the word that they end.
+    let before_is_word = is_word(before) || before.is_some_and(|ch| script::extends(ch) && !script::is_spaceless(ch));
+    if before_is_word && after_is_word {
+        (Join::Guess(new.to_owned()), "guess")
+    } else if new.is_empty() {
+        (Join::Held, "verbatim")
+    } else {
+        (Join::Text(new.to_owned()), "verbatim")
+    }
+}
+
+/// How many bytes of the white space `white`, with which new text starts, are part of the white space `owed`, with
+/// which the delivered text ends: the longest start of it that is a start or an end of that.
+pub(super) fn known_white(owed: &str, white: &str) -> usize {
+    let start: usize =
+        owed.chars().zip(white.chars()).take_while(|(owed, new)| owed == new).map(|(ch, _)| ch.len_utf8()).sum();
+    let reach = owed.char_indices().rev().nth(ENDS - 1).map_or(0, |(at, _)| at);
+    let end = owed[reach..]
+        .char_indices()
+        .map(|(at, _)| &owed[reach + at..])
+        .find(|end| white.starts_with(end))
+        .map_or(0, str::len);
+    start.max(end)
+}
+
+/// `text` holds the words of `phrase` (lower case, straight quotes) somewhere.
+pub(super) fn mentions(text: &str, phrase: &str) -> bool {
+    let plain: String = text.chars().map(|ch| script::straight(ch).to_ascii_lowercase()).collect();
+    plain.contains(phrase)
+}
+
+/// A quotation is open at the end of `text`, as far as its last line tells.
+pub(super) fn is_quoting(text: &str) -> bool {
+    let line = &text[line_start(text.trim_end())..];
+    let (mut straight, mut depth) = (0, 0);
+    for ch in line.chars() {
+        match ch {
+            '"' => straight += 1,
+            '\u{201c}' | '\u{ab}' => depth += 1,
+            '\u{201d}' | '\u{bb}' => depth -= 1,
+            _ => {}
+        }
+    }
+    straight % 2 == 1 || depth > 0
+}
+
+fn line_start(text: &str) -> usize {
+    text.rfind('\n').map_or(0, |at| at + 1)
+}
+
+/// The line is an item of a list.
+fn is_item(line: &str) -> bool {
+    let line = line.trim_start();
+    let mark = line.trim_start_matches(|ch: char| ch.is_ascii_digit());
+    let digits = line.len() - mark.len();
+    let rest = match digits {
+        0 => mark.strip_prefix(['-', '*', '+']),
+        1..=9 => mark.strip_prefix(['.', ')']),
+        _ => None,
+    };
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace))
+}
+
+/// Where the list starts that the item at byte `line` belongs to.
+fn list_start(text: &str, mut line: usize) -> usize {
+    while line > 0 {
+        let before = line_start(&text[..line - 1]);
+        let content = &text[before..line - 1];
+        if !is_item(content) && !content.starts_with([' ', '\t']) {
+            break;
+        }
+        line = before;
+    }
+    line
+}
+
+/// The brackets that are open at the end, outermost first.
+fn open_brackets(text: &str) -> Vec<usize> {
+    let mut open: Vec<usize> = Vec::new();
+    let (mut quoted, mut escaped) = (false, false);
+    for (at, byte) in text.bytes().enumerate() {
+        if quoted {
+            quoted = escaped || byte != b'"';
+            escaped = !escaped && byte == b'\\';
+            continue;
+        }
+        match byte {
+            b'"' => quoted = !open.is_empty(),
+            b'{' | b'[' => open.push(at),
+            b'}' | b']' => {
+                open.pop();
+            }
+            _ => {}
+        }
+    }
+    open
+}
+
+/// What a repeated object must weigh: a bracket alone may open another one.
+const OBJECT: u32 = 4;
+
+/// How many characters of white space are compared with the end of what is owed.
+const ENDS: usize = 64;

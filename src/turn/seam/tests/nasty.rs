@@ -1,0 +1,244 @@
+//! What must hold of any text, tried on texts that are made to be difficult.
+
+use super::*;
+
+const PIECES: &[&str] = &[
+    "a",
+    "b",
+    "the ",
+    "ha ",
+    "ha",
+    " ",
+    "  ",
+    "\n",
+    "\n\n",
+    "\n    ",
+    "\t",
+    "\u{a0}",
+    "\u{3000}",
+    "\"",
+    "'",
+    "“",
+    "’",
+    "世",
+    "界",
+    "カ",
+    "ไท",
+    "한",
+    "e\u{301}",
+    "\u{e9}",
+    "\u{301}",
+    "\u{323}",
+    "👩\u{200d}👧",
+    "👍\u{1f3fd}",
+    "🇩🇪",
+    "\u{200e}",
+    "\u{200f}",
+    "```",
+    "```python\n",
+    "```\n",
+    "- ",
+    "1. ",
+    "{",
+    "}",
+    "[",
+    "]",
+    "{\"a\": ",
+    "Sure, ",
+    "continuing: ",
+    "I'm sorry, but I can't continue",
+    ".",
+    ", ",
+    ":",
+    "|",
+    "\\",
+    "walked along the river",
+    "and looked for a boat",
+    "\u{fe0f}",
+    "\u{200d}",
+    "क्षि",
+    "\r\n",
+    "\u{1ec7}",
+    "\u{2028}",
+];
+
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % sides.max(1)
+    }
+
+    /// A text of a few words that return.
+    fn text(&mut self, most: usize) -> String {
+        let words = 1 + self.roll(8);
+        let words: Vec<&str> = (0..words).map(|_| PIECES[self.roll(PIECES.len())]).collect();
+        let length = self.roll(most);
+        (0..length)
+            .map(|_| if self.roll(3) == 0 { PIECES[self.roll(PIECES.len())] } else { words[self.roll(words.len())] })
+            .collect()
+    }
+
+    /// A text cut in two at any character.
+    fn turn(&mut self) -> (String, String) {
+        let text = self.text(120);
+        let places: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
+        let at = places[self.roll(places.len())];
+        (text[..at].to_owned(), text[at..].to_owned())
+    }
+}
+
+/// Letters only, to compare what two texts say.
+fn bare(text: &str) -> String {
+    use unicode_normalization::UnicodeNormalization;
+    let seen = text.chars().filter(|&ch| !ch.is_whitespace() && !crate::turn::script::is_bidi(ch));
+    seen.map(crate::turn::script::straight).nfd().collect()
+}
+
+const TURNS: u64 = 20_000;
+
+/// Runs `check` on many turns with a visible start.
+fn each(mut check: impl FnMut(&str, &str, u64)) {
+    for seed in 0..TURNS {
+        let (delivered, rest) = Dice(seed * 7919 + 1).turn();
+        if !delivered.trim().is_empty() {
+            check(&delivered, &rest, seed);
+        }
+    }
+}
+
+#[test]
+fn an_obedient_continuation_is_exact() {
+    let mut checked = 0;
+    each(|delivered, rest, seed| {
+        let anchor = Anchor::of(delivered).text;
+        let owed = &delivered[delivered.trim_end().len()..];
+        let text = format!("{anchor}{owed}{rest}");
+        // A text that starts with its anchor and is then repeated whole could as well be a restart, and is taken for
+        // one; the two cannot be told apart.
+        if bare(&text).starts_with(&bare(delivered)) && bare(&anchor) != bare(delivered) {
+            return;
+        }
+        checked += 1;
+        let expected = Ok((rest.to_owned(), "anchor"));
+        let got = anchored(delivered, cut(&text, seed))
+            .map(|(new, how)| (new, if how == "restart" { "anchor" } else { how }));
+        assert_eq!(got, expected, "{delivered:?} + {text:?}");
+    });
+    assert!(checked > 15_000, "{checked}");
+}
+
+#[test]
+fn a_loop_of_the_text_goes_on_where_the_anchor_ends() {
+    for unit in ["ha ", "no, no, ", "世界", "- item\n", "e\u{301}", "0", "la la la, "] {
+        for count in 1..60 {
+            let delivered = unit.repeat(count);
+            let owed = &delivered[delivered.trim_end().len()..];
+            for more in 0..40 {
+                let rest = format!("{}!", unit.repeat(more));
+                let text = format!("{}{owed}{rest}", Anchor::of(&delivered).text);
+                let (new, _) = anchored(&delivered, cut(&text, more as u64)).unwrap();
+                assert_eq!(new, rest, "{count} times {unit:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_restart_is_exact() {
+    let mut checked = 0;
+    each(|delivered, rest, seed| {
+        let text = format!("{delivered}{rest}");
+        let anchor = Anchor::of(delivered).text;
+        // A text that goes in circles is continued where the anchor ends: that is what was asked for.
+        if delivered.trim_start().starts_with(&anchor) && anchor != delivered.trim() {
+            return;
+        }
+        checked += 1;
+        let (new, _) = anchored(delivered, cut(&text, seed)).unwrap();
+        assert_eq!(new, rest, "{delivered:?} + {text:?}");
+    });
+    assert!(checked > 15_000, "{checked}");
+}
+
+#[test]
+fn an_echo_is_exact() {
+    each(|delivered, rest, seed| {
+        let text = format!("{delivered}{rest}");
+        let (new, _) = run(Seam::echo(delivered.into()), 64, cut(&text, seed)).unwrap();
+        assert_eq!(new, rest, "{delivered:?}");
+        // The target was given the text without the white space at its end.
+        let owed = &delivered[delivered.trim_end().len()..];
+        if !rest.starts_with(char::is_whitespace) {
+            let text = format!("{}{rest}", delivered.trim_end());
+            let (new, _) = run(Seam::echo(delivered.into()), 64, cut(&text, seed)).unwrap();
+            assert_eq!(new, rest, "{delivered:?} without {owed:?}");
+        }
+    });
+}
+
+#[test]
+fn a_trimmed_continuation_is_exact() {
+    each(|delivered, rest, seed| {
+        let owed = &delivered[delivered.trim_end().len()..];
+        let text = format!("{owed}{rest}");
+        let (new, _) = run(Seam::trimmed(owed), owed.len(), cut(&text, seed)).unwrap();
+        assert_eq!(new, rest, "{owed:?}");
+        if !rest.starts_with(char::is_whitespace) {
+            let (new, _) = run(Seam::trimmed(owed), owed.len(), cut(rest, seed)).unwrap();
+            assert_eq!(new, rest, "{owed:?}");
+        }
+        assert_eq!(run(Seam::exact(), 0, cut(rest, seed)), Ok((rest.to_owned(), "exact")));
+    });
+}
+
+#[test]
+fn how_it_is_cut_changes_nothing_and_the_window_holds() {
+    for seed in 0..TURNS {
+        let mut dice = Dice(seed * 104_729 + 5);
+        let (delivered, rest) = dice.turn();
+        let other = dice.text(60);
+        let text = match dice.roll(5) {
+            0 => format!("{}{rest}", Anchor::of(&delivered).text),
+            1 => format!("{delivered}{other}"),
+            2 => format!("Sure, continuing: {}{other}", Anchor::of(&delivered).text),
+            3 => {
+                let places: Vec<usize> = delivered.char_indices().map(|(at, _)| at).chain([delivered.len()]).collect();
+                format!("{}{other}", &delivered[places[dice.roll(places.len())]..])
+            }
+            _ => other,
+        };
+        for window in [64, 100, 240] {
+            let anchor = Anchor::of(&delivered);
+            let room = window.max(2 * anchor.text.chars().count());
+            let seam = || Seam::anchored(delivered.as_str().into(), &anchor, window);
+            let whole = run(seam(), room, [&*text]);
+            assert_eq!(run(seam(), room, letters(&text)), whole, "{delivered:?} + {text:?}");
+            assert_eq!(run(seam(), room, cut(&text, seed)), whole, "{delivered:?} + {text:?}");
+            // What is new is an end of what came, save a mark split off its letter and a paragraph break that was none.
+            if let Ok((new, how)) = whole {
+                assert!(bare(&text).ends_with(&bare(&new)), "{delivered:?} + {text:?}: {new:?} by {how}");
+            }
+        }
+    }
+}
+
+#[test]
+fn spellings_of_the_same_text_make_no_difference() {
+    use unicode_normalization::UnicodeNormalization;
+    let text = "L’été à Tiệng Việt, “naïve” und Größe: Ångström, 世界 한국 e\u{323}\u{302}";
+    for (cut_at, _) in text.char_indices().skip(1).filter(|&(at, _)| crate::turn::script::is_boundary(text, at)) {
+        let (delivered, rest) = text.split_at(cut_at);
+        let owed = &delivered[delivered.trim_end().len()..];
+        for (told, said) in [
+            (delivered.nfd().collect::<String>(), delivered.nfc().collect::<String>()),
+            (delivered.nfc().collect(), delivered.nfd().collect()),
+        ] {
+            let straight: String = said.chars().map(crate::turn::script::straight).collect();
+            let text = format!("{}{owed}{rest}", straight.trim_end());
+            let (new, how) = anchored(&told, letters(&text)).unwrap();
+            assert_eq!(new, rest, "{told:?} + {text:?} by {how}");
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! What an anchored seam makes of continuations, case by case.
+
+use super::*;
+
+/// The text that was delivered, the pieces of the continuation, what of them is new and how it was decided.
+type Row = (&'static str, &'static [&'static str], Result<(&'static str, &'static str), Rejected>);
+
+fn check(rows: &[Row]) {
+    for (delivered, pieces, expected) in rows {
+        let expected = expected.map(|(new, how)| (new.to_owned(), how));
+        assert_eq!(anchored(delivered, pieces.iter().copied()), expected, "{delivered:?} + {pieces:?}");
+        let text = pieces.concat();
+        assert_eq!(anchored(delivered, [&*text]), expected, "{delivered:?} + {text:?} whole");
+        assert_eq!(anchored(delivered, letters(&text)), expected, "{delivered:?} + {text:?} by letters");
+    }
+}
+
+/// A delivered text whose anchor is "walked along the river and looked for a".
+const RIVER: &str = "Early in the morning she walked along the river and looked for a";
+const ANCHOR: &str = "walked along the river and looked for a";
+
+#[test]
+fn the_anchor() {
+    assert_eq!(Anchor::of(RIVER).text, ANCHOR);
+    check(&[
+        ("The quick", &["The quick brown"], Ok((" brown", "anchor"))),
+        ("The quick", &["The", " qui", "ck", " brown"], Ok((" brown", "anchor"))),
+        ("The quick", &[" The quick brown"], Ok((" brown", "anchor"))),
+        ("The quick", &["\n\nThe quick brown"], Ok((" brown", "anchor"))),
+        ("One, two, ", &["One, two, three"], Ok(("three", "anchor"))),
+        ("One, two, ", &["One, two,three"], Ok(("three", "anchor"))),
+        ("One, two, ", &["One, two,", " ", " three"], Ok((" three", "anchor"))),
+        ("One, two,\n\n", &["One, two,\n\nthree"], Ok(("three", "anchor"))),
+        ("One, two,\n\n", &["One, two,\nthree"], Ok(("three", "anchor"))),
+        ("One, two,\n", &["One, two,\n\nthree"], Ok(("\nthree", "anchor"))),
+        ("One", &["One two."], Ok((" two.", "anchor"))),
+        ("One", &["Onerous"], Ok(("rous", "anchor"))),
+        ("I", &["It is"], Ok(("t is", "anchor"))),
+        (RIVER, &["walked along the river and looked for a boat."], Ok((" boat.", "anchor"))),
+        (RIVER, &["walked along the river and looked for another"], Ok(("nother", "anchor"))),
+        // White space doubled, missing, or a new line instead.
+        (RIVER, &["walked  along the river\nand looked   for a boat."], Ok((" boat.", "anchor"))),
+        (RIVER, &["walked along theriver and looked for a boat."], Ok((" boat.", "anchor"))),
+        (RIVER, &["walked along the river and look ed for a boat."], Ok((" boat.", "anchor"))),
+        // Nothing new.
+        (RIVER, &["walked along the river and looked for a"], Ok(("", "anchor"))),
+        (RIVER, &["walked along the river"], Ok(("", "nothing"))),
+        (RIVER, &["looked for a"], Ok(("", "nothing"))),
+        (RIVER, &["a"], Ok(("", "nothing"))),
+        (RIVER, &[], Ok(("", "nothing"))),
+        (RIVER, &[""], Ok(("", "nothing"))),
+    ]);
+}
+
+#[test]
+fn quotes_and_spellings() {
+    check(&[
+        ("He said \"don't\" and", &["He said “don’t” and left"], Ok((" left", "anchor"))),
+        ("He said “don’t” and", &["He said \"don't\" and left"], Ok((" left", "anchor"))),
+        ("He said \"yes", &["He said “yes” and"], Ok(("” and", "anchor"))),
+        ("the cafe\u{301} on the", &["the caf\u{e9} on the corner"], Ok((" corner", "anchor"))),
+        ("the caf\u{e9} on the", &["the cafe\u{301} on the corner"], Ok((" corner", "anchor"))),
+        // The mark is what is new.
+        ("the cafe", &["the cafe\u{301} on"], Ok(("\u{301} on", "anchor"))),
+        ("\"the\" cafe", &["“the” caf\u{e9} on"], Ok(("\u{301} on", "anchor"))),
+        // Marks in another order are the same letter.
+        ("“Ti\u{ea}\u{323}ng", &["\"Ti\u{1ec7}ng Vi"], Ok((" Vi", "anchor"))),
+        ("\u{200f}שלום עולם", &["שלום\u{200e} עולם ועוד"], Ok((" ועוד", "anchor"))),
+        ("שלום עולם\u{200f}", &["שלום עולם\u{200f} ועוד"], Ok((" ועוד", "anchor"))),
+    ]);
+}
+
+#[test]
+fn scripts_and_emoji() {
+    check(&[
+        ("今天天气很好，我们", &["今天天气很好，我们去公园"], Ok(("去公园", "anchor"))),
+        ("今天天气很好，我们", &["天气很好，我们去公园"], Ok(("去公园", "overlap"))),
+        ("今天天气很好，我们", &["我们去公园"], Ok(("我们去公园", "verbatim"))),
+        ("今天天气很好，我们", &["好，我们去公园"], Ok(("去公园", "overlap"))),
+        ("今天天气很好，我们", &["去公园"], Ok(("去公园", "verbatim"))),
+        ("カタカナを使", &["う"], Ok(("う", "verbatim"))),
+        ("ภาษาไทย", &["ไม่มี"], Ok(("ไม่มี", "verbatim"))),
+        ("使用 Python 编程", &["使用Python编程语言"], Ok(("语言", "anchor"))),
+        ("한국어 문", &["장"], Ok(("장", "guess"))),
+        ("Look: 👩\u{200d}👩\u{200d}👧", &["Look: 👩\u{200d}👩\u{200d}👧 and"], Ok((" and", "anchor"))),
+        ("Look: 👩", &["Look: 👩\u{200d}👧 and"], Ok(("\u{200d}👧 and", "anchor"))),
+        ("Flags 🇩🇪", &["Flags 🇩🇪🇫🇷"], Ok(("🇫🇷", "anchor"))),
+        ("Go 👍", &["\u{1f3fd}!"], Ok(("\u{1f3fd}!", "verbatim"))),
+    ]);
+}
+
+#[test]
+fn tails_and_overlaps() {
+    check(&[
+        (RIVER, &["river and looked for a boat."], Ok((" boat.", "overlap"))),
+        (RIVER, &["and looked for a boat."], Ok((" boat.", "overlap"))),
+        (RIVER, &["looked for a boat."], Ok((" boat.", "overlap"))),
+        (RIVER, &["for a boat."], Ok(("for a boat.", "guess"))),
+        // More than was asked for.
+        (RIVER, &["in the morning she walked along the river and looked for a boat."], Ok((" boat.", "overlap"))),
+        (RIVER, &["looked for", " a", " boat."], Ok((" boat.", "overlap"))),
+        (RIVER, &["looked  for\na boat."], Ok((" boat.", "overlap"))),
+        // Seven are too few.
+        ("A word, then 1234567", &["1234567 and"], Ok(("1234567 and", "guess"))),
+        ("A word, then 12345678", &["12345678 and"], Ok((" and", "overlap"))),
+        // A line of dashes repeats nothing.
+        ("| a | b |\n|-----------", &["---|----|"], Ok(("---|----|", "verbatim"))),
+        ("A rule:\n----------", &["----------\nText"], Ok(("----------\nText", "verbatim"))),
+        // It is not cut before a mark that belongs to what it ends with.
+        ("We looked at the cafe", &["at the cafe\u{301} there"], Ok(("at the cafe\u{301} there", "guess"))),
+    ]);
+}
+
+#[test]
+fn texts_that_repeat_themselves() {
+    check(&[
+        ("ha ha ha ha", &["ha ha ha ha ha ha"], Ok((" ha ha", "anchor"))),
+        ("ha ha ha ha", &[" ha ha"], Ok(("", "nothing"))),
+        ("ha ha ha ha", &["ha ha!"], Ok(("ha ha!", "guess"))),
+        (
+            "ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha",
+            &["ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha"],
+            Ok((" ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha", "anchor")),
+        ),
+        (
+            "No, no, no, no, no, no, no, no, no, no, no, no, no, no, no, ",
+            &["no, no, no, no, no, no, no, no, no, no, no, no, yes"],
+            Ok(("no, no, yes", "anchor")),
+        ),
+        ("Row, row, row your", &["Row, row, row your boat"], Ok((" boat", "anchor"))),
+    ]);
+}
+
+#[test]
+fn preambles() {
+    check(&[
+        (RIVER, &["Sure, continuing:\n\nwalked along the river and looked for a boat."], Ok((" boat.", "preamble"))),
+        (RIVER, &["Sure! ", "walked along the river and looked for a boat."], Ok((" boat.", "preamble"))),
+        (
+            RIVER,
+            &["Continuing from where I left off: walked along the river and looked for a boat."],
+            Ok((" boat.", "preamble")),
+        ),
+        (RIVER, &["Of course. Here is the rest of my reply:\n\nlooked for a boat."], Ok((" boat.", "preamble"))),
+        (
+            RIVER,
+            &["Here’s the continuation: “walked along the river and looked for a boat."],
+            Ok((" boat.", "preamble")),
+        ),
+        (
+            RIVER,
+            &["(continued) ...walked along the river and looked for a boat."],
+            Ok(("(continued) ...walked along the river and looked for a boat.", "verbatim")),
+        ),
+        (
+            RIVER,
+            &["Okay, picking up where we left off... walked along the river and looked for a boat."],
+            Ok((" boat.", "preamble")),
+        ),
+        // Without the anchor it fits nowhere.
+        (RIVER, &["Sure, continuing: the boat was gone."], Err(Rejected::Preamble)),
+        (RIVER, &["Continuing from where I left off:", "\n\n", "The boat was gone."], Err(Rejected::Preamble)),
+        (RIVER, &["Sure, continuing:"], Err(Rejected::Preamble)),
+        // An anchor that is too short proves nothing.
+        ("One", &["Sure, continuing: One two"], Err(Rejected::Preamble)),
+        // What only looks like one is the text itself.
+        ("The river flows,", &[" continuing to the sea."], Ok((" continuing to the sea.", "verbatim"))),
+        ("The river flows. ", &["Continuing south, it"], Ok(("Continuing south, it", "verbatim"))),
+        ("Can you? ", &["Sure, I can."], Ok(("Sure, I can.", "verbatim"))),
+        ("Can you? ", &["Sure"], Ok(("Sure", "verbatim"))),
+        ("Can you? ", &["Surely not."], Ok(("Surely not.", "verbatim"))),
+    ]);
+}
+
+#[test]
+fn restarts() {
+    const LONG: &str =
+        "Early in the morning she walked along the river and looked for a boat that would take her to the other side, ";
+    check(&[
+        (RIVER, &["Early in the morning she walked along the river and looked for a boat."], Ok((" boat.", "restart"))),
+        (
+            RIVER,
+            &["Early in the morning she walked\nalong the river and  looked for a boat."],
+            Ok((" boat.", "restart")),
+        ),
+        (LONG, &[LONG, "where"], Ok(("where", "restart"))),
+        (LONG, &["\n", LONG, "\nwhere"], Ok(("\nwhere", "restart"))),
+        (
+            "\n\nEarly in the morning she walked along the river and saw",
+            &["Early in the morning she walked along the river and saw it"],
+            Ok((" it", "restart")),
+        ),
+        (LONG, &["Early in the morning she walked along the road"], Err(Rejected::Diverged)),
+        (LONG, &["Early in the morning she"], Err(Rejected::Diverged)),
+        (LONG, &["Early in the evening"], Err(Rejected::Diverged)),
+        // Some words in common are no restart.
+        (LONG, &["Early in May"], Ok(("Early in May", "verbatim"))),
+        // It starts with its own anchor: the two readings differ at "boat".
+        (
+            "walked along the river and looked for a sail, and walked along the river and looked for a",
+            &["walked along the river and looked for a boat"],
+            Ok((" boat", "anchor")),
+        ),
+        (
+            "walked along the river and looked for a sail, and walked along the river and looked for a",
+            &["walked along the river and looked for a sail, and walked along the river and looked for a boat"],
+            Ok((" boat", "restart")),
+        ),
+        (
+            "walked along the river and looked for a sail, and walked along the river and looked for a",
+            &["walked along the river and looked for a sail"],
+            Ok((" sail", "anchor")),
+        ),
+    ]);
+}
+
+#[test]
+fn what_is_opened_again() {
+    check(&[
+        // A fence with the words of the open one.
+        (
+            "Here it is:\n```python\ndef total(values):\n    return sum(",
+            &["```python\ndef total(values):\n    return sum(values)\n"],
+            Ok(("values)\n", "overlap")),
+        ),
+        (
+            "Here it is, as you wanted it to be:\n```python\nimport os\n\n\ndef total(values):\n    result = compute_all(",
+            &["```python\n    result = compute_all(values)\n"],
+            Ok(("values)\n", "fence")),
+        ),
+        ("Here it is:\n```python\nimport os\n", &["```python\n", "import sys\n"], Ok(("import sys\n", "fence"))),
+        // Another fence, or the one that closes the block.
+        ("Here it is:\n```python\nimport os\n", &["```\nThat is all."], Ok(("```\nThat is all.", "verbatim"))),
+        ("Here it is:\n```\nimport os\n", &["```\nThat is all."], Ok(("```\nThat is all.", "verbatim"))),
+        ("That is all.\n\n", &["```python\nimport os\n"], Ok(("```python\nimport os\n", "verbatim"))),
+        // Objects.
+        (r#"{"name": "Ann", "age": 4"#, &[r#"{"name": "Ann", "age": 42}"#], Ok(("2}", "anchor"))),
+        (
+            r#"The result: {"name": "Ann", "city": "Aachen", "street": "Main Street", "age": 4"#,
+            &[r#"{"name": "Ann", "city": "Aachen", "street": "Main Street", "age": 42}"#],
+            Ok(("2}", "overlap")),
+        ),
+        (
+            r#"[{"a": 1, "b": "some text"}, {"a": 2, "b": "more text"}, {"a": 3"#,
+            &[r#"{"a": 3, "b": "x"}]"#],
+            Ok((r#", "b": "x"}]"#, "block")),
+        ),
+        (r#"The matrix, row by row and column by column: ["#, &["[1, 2], [3"], Ok(("[1, 2], [3", "verbatim"))),
+        (r#"The objects, one after the other: {"list": "#, &[r#"{"a": 1}"#], Ok((r#"{"a": 1}"#, "verbatim"))),
+        (
+            r#"The result is this: {"name": "Ann", "city": "Aachen", "street": "Main Street", "age": 4"#,
+            &[r#"{"name": "Ann", "city": "Berlin"}"#],
+            Err(Rejected::Diverged),
+        ),
+        // Lists.
+        (
+            "The fruit that we have in the shop today:\n- apples\n- ban",
+            &["- bananas\n- figs"],
+            Ok(("anas\n- figs", "block")),
+        ),
+        ("The fruit that we have in the shop today:\n- apples\n- ", &["- bananas"], Ok(("bananas", "block"))),
+        ("The fruit that we have in the shop today:\n1. apples\n2. ", &["2. bananas"], Ok(("bananas", "block"))),
+        ("The fruit that we have in the shop today:\n- apples\n", &["- bananas"], Ok(("- bananas", "verbatim"))),
+        (
+            "The fruit that we have in the shop:\n- apples from the orchard\n- bananas\n- ch",
+            &["- apples from the orchard\n- bananas\n- cherries"],
+            Ok(("erries", "overlap")),
+        ),
+    ]);
+}
+
+#[test]
+fn code_is_compared_with_its_indentation() {
+    const CODE: &str = "```python\nfor row in table:\n    if row:\n        total += row.value";
+    check(&[
+        (CODE, &["if row:\n        total += row.value\n        count += 1"], Ok(("\n        count += 1", "anchor"))),
+        (CODE, &["table:\n    if row:\n        total += row.value\n    else:"], Ok(("\n    else:", "overlap"))),
+        // Other indentation: not the same code, and what follows would not fit.
+        (
+            CODE,
+            &["if row:\n    total += row.value\n    count += 1"],
+            Ok(("if row:\n    total += row.value\n    count += 1", "guess")),
+        ),
+        // Within a line white space is no indentation.
+        (CODE, &["if row:\n        total  +=  row.value\n"], Ok(("\n", "anchor"))),
+        ("```python\nfoo()\n    ", &["    bar()"], Ok(("bar()", "verbatim"))),
+        ("```python\nfoo()\n    ", &["\n    bar()"], Ok(("bar()", "verbatim"))),
+    ]);
+}
+
+#[test]
+fn paragraph_breaks() {
+    check(&[
+        ("she looked for the quick brown", &["\n\nfox that jumps"], Ok((" fox that jumps", "paragraph"))),
+        ("she looked for the quick brown ", &["\n\nfox that jumps"], Ok(("fox that jumps", "paragraph"))),
+        ("she looked for the quick brown fox.", &["\n\nThen it"], Ok(("\n\nThen it", "verbatim"))),
+        ("she looked for the quick brown", &["\n\nFox"], Ok(("\n\nFox", "verbatim"))),
+        ("she looked for the quick brown", &["\nfox"], Ok(("\nfox", "verbatim"))),
+        ("she looked\n\n- for the quick brown", &["\n\nfox"], Ok(("\n\nfox", "verbatim"))),
+        ("| quick | brown", &["\n\nfox"], Ok(("\n\nfox", "verbatim"))),
+        ("```\nquick brown", &["\n\nfox"], Ok(("\n\nfox", "verbatim"))),
+        // An anchor shows that it is meant.
+        ("the quick brown", &["the quick brown\n\nfox"], Ok(("\n\nfox", "anchor"))),
+        ("the end.\n", &["\nthe next"], Ok(("\nthe next", "verbatim"))),
+        ("the end.\n\n", &["\n\nthe next"], Ok(("the next", "verbatim"))),
+    ]);
+}
+
+#[test]
+fn no_alignment() {
+    check(&[
+        ("One", &[" two."], Ok((" two.", "verbatim"))),
+        ("One ", &["two."], Ok(("two.", "verbatim"))),
+        ("One ", &[" two."], Ok(("two.", "verbatim"))),
+        ("One", &[", two."], Ok((", two.", "verbatim"))),
+        ("One (", &["two)"], Ok(("two)", "verbatim"))),
+        ("One", &["two."], Ok(("two.", "guess"))),
+        ("conti", &["nua", "tion"], Ok(("nuation", "guess"))),
+        ("cafe\u{301}", &["s"], Ok(("s", "guess"))),
+        ("cafe", &["\u{301}s"], Ok(("\u{301}s", "verbatim"))),
+        ("One", &["\n"], Ok(("\n", "verbatim"))),
+        ("One", &[" "], Ok((" ", "verbatim"))),
+        (" \n", &["Any text"], Ok(("Any text", "trimmed"))),
+    ]);
+}
+
+#[test]
+fn refusals() {
+    check(&[
+        (RIVER, &["I'm sorry, but I can't continue with this."], Err(Rejected::Refused)),
+        (RIVER, &["I’m sorry, but I can’t continue", " with"], Err(Rejected::Refused)),
+        (RIVER, &["Sorry, I can't continue that."], Err(Rejected::Refused)),
+        (RIVER, &["It looks like your message was cut off."], Err(Rejected::Refused)),
+        (RIVER, &["I don't have access to the previous conversation"], Err(Rejected::Refused)),
+        // It may be part of the text.
+        ("She wrote: \"", &["I'm sorry, but I can't continue"], Ok(("I'm sorry, but I can't continue", "verbatim"))),
+        (
+            "It only says 'I'm sorry, but I can't continue', over and over. ",
+            &["I'm sorry, but I can't continue"],
+            Ok(("I'm sorry, but I can't continue", "verbatim")),
+        ),
+        ("He said. ", &["I'm sorry, but I can't see it."], Ok(("I'm sorry, but I can't see it.", "verbatim"))),
+        ("I'm sorry, but I can't continue", &["I'm sorry, but I can't continue."], Ok((".", "anchor"))),
+    ]);
+}
