@@ -220,7 +220,8 @@ mod tests {
         let mut seeds = Seeds::new(3);
         for _ in 0..500 {
             let mut histogram = Histogram::default();
-            let mut times: Vec<_> = (0..1 + seeds.draw() % 200).map(|_| MS.mul_f64((unit(seeds.draw()) * 9.0).exp())).collect();
+            let mut times: Vec<_> =
+                (0..1 + seeds.draw() % 200).map(|_| MS.mul_f64((unit(seeds.draw()) * 9.0).exp())).collect();
             times.iter().for_each(|time| histogram.record(*time));
             times.sort();
             for percent in [0.0, 1.0, 50.0, 90.0, 95.0, 99.0, 100.0] {

@@ -90,7 +90,8 @@ pub struct Ticket {
 }
 
 /// What a circuit does with the next turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum State {
     /// It lets every turn through.
     Closed,
@@ -101,7 +102,8 @@ pub enum State {
 }
 
 /// What an operator may say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Force {
     /// Keep it open, without exception.
     Open,
@@ -112,7 +114,8 @@ pub enum Force {
 }
 
 /// Why a circuit changed its state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Cause {
     /// Failures in a row.
     Consecutive,
@@ -584,6 +587,15 @@ impl Breaker {
             self.log.pop_front();
         }
         self.log.push_back(transition);
+    }
+}
+
+// === impl State ===
+
+impl From<Force> for State {
+    /// The state of a circuit that never saw an attempt.
+    fn from(force: Force) -> Self {
+        if force == Force::Open { Self::Open } else { Self::Closed }
     }
 }
 

@@ -64,7 +64,13 @@ impl Model {
         match (self.forced, self.open) {
             (Some(Force::Open), _) => State::Open,
             (Some(_), _) | (None, None) => State::Closed,
-            (None, Some((until, _))) => if now < until { State::Open } else { State::HalfOpen },
+            (None, Some((until, _))) => {
+                if now < until {
+                    State::Open
+                } else {
+                    State::HalfOpen
+                }
+            }
         }
     }
 
@@ -142,7 +148,8 @@ impl Model {
         });
         if self.policy.consecutive <= row && self.policy.consecutive != 0 {
             self.trip(Cause::Consecutive, now);
-        } else if self.policy.min_samples <= decided && self.policy.error_rate * f64::from(decided) < f64::from(failed) {
+        } else if self.policy.min_samples <= decided && self.policy.error_rate * f64::from(decided) < f64::from(failed)
+        {
             self.trip(Cause::ErrorRate, now);
         } else if self.policy.min_samples <= timed && timed < 20 * slow && 5 <= slow_tenths.count() {
             self.trip(Cause::Latency, now);
@@ -292,7 +299,7 @@ fn play(seed: u64, start: Instant) -> Vec<Transition> {
     let mut now = start;
     let mut told = Vec::new();
     let mut illness = pick(seeds, 101);
-    for _ in 0..60 {
+    for _ in 0..120 {
         match pick(seeds, 100) {
             0 => {
                 let force = [Force::Open, Force::Close, Force::Auto, Force::Auto][pick(seeds, 4) as usize];
@@ -359,19 +366,21 @@ fn play(seed: u64, start: Instant) -> Vec<Transition> {
 fn it_agrees_with_a_list_of_all_that_happened() {
     let start = tokio::time::Instant::now().into_std();
     let mut causes: HashMap<Cause, u32> = HashMap::new();
-    for seed in 0..crate::health::cases(30_000) {
+    for seed in 0..crate::health::cases(20_000) {
         let told = std::panic::catch_unwind(|| play(seed, start));
         let Ok(told) = told else { panic!("seed {seed}") };
         let mut state = State::Closed;
         for transition in told {
             // A half-open circuit is open until a turn tries it.
-            let from = if transition.from == State::HalfOpen && state == State::Open { State::Open } else { transition.from };
+            let from =
+                if transition.from == State::HalfOpen && state == State::Open { State::Open } else { transition.from };
             assert_eq!(from, state, "seed {seed}: a gap in the account: {transition:?}");
             state = transition.to;
             *causes.entry(transition.cause).or_default() += 1;
         }
     }
-    for cause in [Cause::Consecutive, Cause::ErrorRate, Cause::Latency, Cause::Out, Cause::TrialFailed, Cause::Progress] {
+    for cause in [Cause::Consecutive, Cause::ErrorRate, Cause::Latency, Cause::Out, Cause::TrialFailed, Cause::Progress]
+    {
         assert!(300 < causes.get(&cause).copied().unwrap_or(0), "{cause:?} hardly ever happened: {causes:?}");
     }
 }

@@ -250,6 +250,30 @@ fn only_a_whole_window_of_health_takes_the_cooldown_back() {
     assert!(open_for(&breaker, now) <= 6 * SECOND);
 }
 
+#[test]
+fn failures_in_a_row_do_not_shorten_what_a_bad_rate_has_built_up() {
+    let policy = Policy { error_rate: 0.5, min_samples: 20, consecutive: 5, ..Policy::default() };
+    let mut now = start();
+    let mut breaker = breaker(policy, now);
+    let mostly_bad = |breaker: &mut Breaker, now| {
+        for turn in 0.. {
+            if breaker.state(now) == State::Open {
+                return open_for(breaker, now);
+            }
+            end(breaker, if turn % 4 == 0 { Verdict::Serve } else { Verdict::Fail }, now);
+        }
+        unreachable!("it never opened")
+    };
+    for least in [5, 10, 20, 40, 80] {
+        assert!(least * SECOND <= mostly_bad(&mut breaker, now));
+        now = recover(&mut breaker, now);
+    }
+    fail(&mut breaker, 5, now);
+    assert!(open_for(&breaker, now) <= 36 * SECOND, "such failures heal sooner");
+    now = recover(&mut breaker, now);
+    assert!(80 * SECOND <= mostly_bad(&mut breaker, now));
+}
+
 // --- what the signals see, over hours ---
 
 /// Plays `hours` at ten turns a second, of which a share of `errors` fail, and returns how often it opened.

@@ -102,6 +102,15 @@ impl Quota {
     }
 }
 
+// === impl Reservation ===
+
+impl Reservation {
+    /// How many tokens were taken.
+    pub fn tokens(&self) -> u64 {
+        self.tokens
+    }
+}
+
 // === impl Rate ===
 
 impl Rate {

@@ -76,8 +76,15 @@ fn it_agrees_with_a_bucket_filled_drop_by_drop() {
                         Err(at) => {
                             assert!(!allowed, "seed {seed}: too late");
                             assert!(now < at);
-                            assert_eq!(quota.ready_at(estimate, at), at, "seed {seed}: the time it names is not enough");
-                            assert!(quota.ready_at(estimate, at - Duration::from_nanos(1)) == at, "seed {seed}: it is too much");
+                            assert_eq!(
+                                quota.ready_at(estimate, at),
+                                at,
+                                "seed {seed}: the time it names is not enough"
+                            );
+                            assert!(
+                                quota.ready_at(estimate, at - Duration::from_nanos(1)) == at,
+                                "seed {seed}: it is too much"
+                            );
                         }
                     }
                 }
