@@ -1,1 +1,250 @@
-//! fleet
+//! The targets and their health: the one place with locks.
+//!
+//! Turns come and go in parallel; what they must know of each other is here. A [`Fleet`] decides whether a target may be
+//! asked now (circuit, rest after a rate limit), lets attempts wait for the connection's quota, and learns from how they
+//! end. Each connection has one mutex, held for a few hundred nanoseconds and never over an await.
+//!
+//! Everything that an attempt holds (its place in the queue, its slot, its reservation, its ticket) is held by values
+//! that give it back when they are dropped. So an [`Attempt`] may be dropped at any moment, and nothing leaks.
+//!
+//! `gate` is a connection's state under its lock, `line` the queue before it, `lease` what an admitted attempt holds,
+//! `view` what is shown of it all.
+
+use crate::failure::{Failure, Kind, RetryAt, Stage};
+use crate::health::breaker::{Force, Policy};
+use crate::health::jitter::Seeds;
+use crate::routing::Target;
+use crate::upstream::{Call, Upstream};
+use gate::{Gate, Look, Wish};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use view::Journal;
+
+pub mod attempt;
+mod gate;
+mod lease;
+mod line;
+pub mod view;
+
+pub use attempt::Attempt;
+pub use view::{CircuitView, Entry};
+
+/// All connections of a configuration. Cheap to clone; clones share everything.
+#[derive(Clone)]
+pub struct Fleet {
+    inner: Arc<Inner>,
+}
+
+/// A provider connection, as it is configured.
+pub struct Connection {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Who makes its calls.
+    pub upstream: Arc<dyn Upstream>,
+    /// When the circuits of its models open.
+    pub breaker: Policy,
+    /// What may be sent to it.
+    pub limits: ConnectionLimits,
+}
+
+/// What may be sent to a connection. More waits in line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConnectionLimits {
+    /// Attempts open at once; 0 is taken as 1.
+    pub in_flight: Option<usize>,
+    /// Requests a minute.
+    pub rpm: Option<u64>,
+    /// Tokens a minute.
+    pub tpm: Option<u64>,
+    /// The longest time for which a target rests on its provider's word (`limits.retry_after_cap`): who names a day is
+    /// asked again sooner.
+    pub retry_after_cap: Duration,
+}
+
+/// What an attempt asks for.
+pub struct Ask {
+    /// Whom.
+    pub target: Arc<Target>,
+    /// What.
+    pub call: Call,
+    /// Something was told to the client: a target on trial is not for this turn.
+    pub delivered: bool,
+    /// Another candidate is behind it, so it may be the one that tries a half-open circuit.
+    pub others: bool,
+    /// All circuits of the chain are open: take the trial's place.
+    pub last_resort: bool,
+    /// How long it may wait in line.
+    pub patience: Duration,
+    /// Tokens to reserve.
+    pub estimate: u64,
+}
+
+/// Whether a target may be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Availability {
+    /// Yes.
+    Ready,
+    /// Its provider asked to be left alone.
+    Resting {
+        /// Until then, as the provider said it.
+        until: Instant,
+    },
+    /// Its circuit is open, or another turn tries it, or its key is refused.
+    Open {
+        /// Until then, as far as it is known.
+        until: Instant,
+    },
+    /// Its circuit is half-open: one turn with nothing delivered and another candidate behind may try.
+    Trial,
+}
+
+struct Inner {
+    gates: BTreeMap<Arc<str>, Arc<Gate>>,
+    journal: Arc<Mutex<Journal>>,
+}
+
+// === impl Fleet ===
+
+impl Fleet {
+    /// A fleet of healthy targets. `seed` determines all jitter; see [`seed`]. Of two connections with one name the
+    /// later one counts.
+    pub fn new(connections: Vec<Connection>, seed: u64) -> Self {
+        let mut seeds = Seeds::new(seed);
+        let journal = Arc::default();
+        let gates = connections
+            .into_iter()
+            .map(|connection| {
+                let gate = Gate::new(connection, Arc::clone(&journal), seeds.draw());
+                (Arc::clone(&gate.name), Arc::new(gate))
+            })
+            .collect();
+        Self { inner: Arc::new(Inner { gates, journal }) }
+    }
+
+    /// Opens an attempt. Where it cannot be made now (circuit open, resting, the line longer than `patience`), its only
+    /// signal is [`Kind::Unavailable`].
+    pub fn open(&self, ask: Ask) -> Attempt {
+        let Ask { target, call, delivered, others, last_resort, patience, estimate } = ask;
+        let Some(gate) = self.gate(&target) else { return Attempt::refused(unknown(&target)) };
+        let wish = Wish {
+            model: Arc::clone(&target.model),
+            credential: gate.fingerprint(call.credential.as_deref()),
+            may_try: last_resort || (!delivered && others),
+            last_resort,
+            patience,
+            estimate,
+        };
+        match gate.look(&wish, now()) {
+            Look::No(failure) => Attempt::refused(failure),
+            Look::Go | Look::Later(_) => Attempt::queued(Arc::clone(gate), wish, call),
+        }
+    }
+
+    /// Whether `target` may be asked with `credential` (`None`: the connection's own), and when it may again. `until`
+    /// is what a client is told; Segue itself asks a little later.
+    pub fn availability(&self, target: &Target, credential: Option<&str>, now: Instant) -> Availability {
+        match self.gate(target) {
+            Some(gate) => gate.availability(&target.model, gate.fingerprint(credential), now),
+            None => Availability::Open { until: now + UNKNOWN_RETRY },
+        }
+    }
+
+    /// Whether an attempt that tries `target` may be raced: after two trials that were abandoned the next must be
+    /// judged.
+    pub fn may_hedge(&self, target: &Target) -> bool {
+        self.gate(target).is_none_or(|gate| gate.may_hedge(&target.model))
+    }
+
+    /// The target refused an assistant message at the end; it is not given one again while the process lives.
+    pub fn deny_prefill(&self, target: &Target) {
+        if let Some(gate) = self.gate(target) {
+            gate.deny_prefill(&target.model);
+        }
+    }
+
+    /// Whether it did.
+    pub fn prefill_denied(&self, target: &Target) -> bool {
+        self.gate(target).is_some_and(|gate| gate.prefill_denied(&target.model))
+    }
+
+    /// The time within which `percent` (0 to 100) of recent attempts gave their first progress, counted from when they
+    /// were sent; `None` where there were too few.
+    pub fn first_token_percentile(&self, target: &Target, percent: f64) -> Option<Duration> {
+        self.gate(target)?.first_token(&target.model, percent, now())
+    }
+
+    /// The silence that `percent` (0 to 100) of recent silences in mid-turn did not exceed; `None` where there were too
+    /// few. What came without a wait counts for nothing.
+    pub fn gap_percentile(&self, target: &Target, percent: f64) -> Option<Duration> {
+        self.gate(target)?.gap(&target.model, percent, now())
+    }
+
+    /// All circuits that ever saw an attempt, by connection and model.
+    pub fn circuits(&self, now: Instant) -> Vec<CircuitView> {
+        self.inner.gates.values().flat_map(|gate| gate.views(now)).collect()
+    }
+
+    /// Follows an operator's word on one circuit, or on all of a connection, those to come included. Returns how many
+    /// circuits there are that follow it.
+    pub fn force(&self, connection: &str, model: Option<&str>, force: Force) -> usize {
+        self.inner.gates.get(connection).map_or(0, |gate| gate.force(model, force, now()))
+    }
+
+    /// Whether there is such a connection.
+    pub fn knows(&self, connection: &str) -> bool {
+        self.inner.gates.contains_key(connection)
+    }
+
+    /// The changes of circuits after the entry with number `after` (0: from the first), oldest first; the last
+    /// [`view::JOURNAL`] are kept.
+    pub fn journal(&self, after: u64) -> Vec<Entry> {
+        lock(&self.inner.journal).after(after)
+    }
+
+    fn gate(&self, target: &Target) -> Option<&Arc<Gate>> {
+        self.inner.gates.get(&target.connection)
+    }
+}
+
+// === impl ConnectionLimits ===
+
+impl Default for ConnectionLimits {
+    fn default() -> Self {
+        Self { in_flight: None, rpm: None, tpm: None, retry_after_cap: Duration::from_secs(60) }
+    }
+}
+
+/// A seed for [`Fleet::new`] that nobody can foresee.
+pub fn seed() -> u64 {
+    rand::random()
+}
+
+/// The time by tokio's clock, which tests can pause.
+pub(crate) fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
+}
+
+/// Locks; a panic in another turn spoils nothing, since no section leaves the state half-changed on purpose.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What is told of an attempt that is not made. `retry` is the time from now.
+fn unavailable(code: &str, message: String, retry: Option<Duration>) -> Failure {
+    let mut failure = Failure::new(Kind::Unavailable, Stage::Connecting).saying(message).ours();
+    failure.retry_at = retry.map(RetryAt::In);
+    failure.said.code = code.to_owned();
+    failure
+}
+
+fn unknown(target: &Target) -> Failure {
+    let message = format!("there is no connection `{}`; its configuration was removed or renamed", target.connection);
+    unavailable("unknown_connection", message, None)
+}
+
+/// A connection that is not there may be after the next reload.
+const UNKNOWN_RETRY: Duration = Duration::from_secs(30);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,126 @@
+//! One call to a target, from the line to the verdict.
+
+use super::gate::{Gate, Wish};
+use super::lease::Lease;
+use super::{line, now};
+use crate::event::Signal;
+use crate::failure::{Failure, Kind, Stage, Verdict};
+use crate::upstream::Call;
+use futures::future::BoxFuture;
+use futures::stream::{BoxStream, Stream, StreamExt};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+/// A stream of what happens to one attempt: `Queued`, and once the connection's quota grants it, what the upstream says.
+/// Or a single `Failed`, if it is not made.
+///
+/// To drop it is to cancel it: its connection is closed, and its place, slot, reservation and ticket go back. Its end is
+/// not yet its verdict: whoever reads it says with [`Attempt::settle`] what it was worth. Unsaid, it says nothing on the
+/// health of its target but how long that was silent.
+#[must_use = "an attempt does nothing unless it is polled, and a drop cancels it"]
+pub struct Attempt {
+    phase: Phase,
+    /// From when it is admitted until it is judged.
+    lease: Option<Lease>,
+}
+
+enum Phase {
+    /// It is not made.
+    Refused(Box<Failure>),
+    /// Nobody has listened yet.
+    Asked(Box<(Arc<Gate>, Wish, Call)>),
+    /// In line.
+    Queued(BoxFuture<'static, Result<Lease, Failure>>, Box<Call>),
+    /// On the wire.
+    Open(BoxStream<'static, Signal>),
+    Over,
+}
+
+// === impl Attempt ===
+
+impl Attempt {
+    pub(super) fn refused(failure: Failure) -> Self {
+        Self { phase: Phase::Refused(Box::new(failure)), lease: None }
+    }
+
+    pub(super) fn queued(gate: Arc<Gate>, wish: Wish, call: Call) -> Self {
+        Self { phase: Phase::Asked(Box::new((gate, wish, call))), lease: None }
+    }
+
+    /// Ends it, if it has not ended, and tells what it was worth. Of several attempts of a turn at one target only one
+    /// should say more than `Abandon`.
+    pub fn settle(mut self, verdict: Verdict) {
+        self.phase = Phase::Over;
+        if let Some(mut lease) = self.lease.take() {
+            lease.settle(verdict, now());
+        }
+    }
+
+    fn over(&mut self, failure: Failure) -> Signal {
+        self.phase = Phase::Over;
+        Signal::Failed(Box::new(failure))
+    }
+}
+
+impl Stream for Attempt {
+    type Item = Signal;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Signal>> {
+        let this = self.get_mut();
+        loop {
+            match std::mem::replace(&mut this.phase, Phase::Over) {
+                Phase::Over => return Poll::Ready(None),
+                Phase::Refused(failure) => return Poll::Ready(Some(this.over(*failure))),
+                Phase::Asked(asked) => {
+                    let (gate, wish, call) = *asked;
+                    this.phase = Phase::Queued(Box::pin(line::stand(gate, wish)), Box::new(call));
+                    return Poll::Ready(Some(Signal::Queued));
+                }
+                Phase::Queued(mut line, call) => match line.as_mut().poll(cx) {
+                    Poll::Pending => {
+                        this.phase = Phase::Queued(line, call);
+                        return Poll::Pending;
+                    }
+                    Poll::Ready(Err(failure)) => return Poll::Ready(Some(this.over(failure))),
+                    Poll::Ready(Ok(lease)) => {
+                        this.phase = Phase::Open(lease.gate.upstream.open(*call));
+                        this.lease = Some(lease);
+                    }
+                },
+                Phase::Open(stream) => {
+                    this.phase = Phase::Open(stream);
+                    return Poll::Ready(Some(ready!(this.poll_open(cx))));
+                }
+            }
+        }
+    }
+}
+
+impl Attempt {
+    fn poll_open(&mut self, cx: &mut Context<'_>) -> Poll<Signal> {
+        let Phase::Open(stream) = &mut self.phase else { return Poll::Pending };
+        let heard = stream.poll_next_unpin(cx);
+        let Some(lease) = &mut self.lease else { return Poll::Pending };
+        let Poll::Ready(heard) = heard else {
+            lease.silent(now());
+            return Poll::Pending;
+        };
+        let broken =
+            || Box::new(Failure::new(Kind::Truncated, Stage::Streaming).saying("the attempt ended without a word"));
+        let signal = heard.unwrap_or_else(|| Signal::Failed(broken()));
+        if let Signal::Ended | Signal::Failed(_) = signal {
+            // First the connection, then the slot: whoever gets it must find the provider free.
+            self.phase = Phase::Over;
+        }
+        lease.note(&signal, now());
+        Poll::Ready(signal)
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        // As above.
+        self.phase = Phase::Over;
+    }
+}

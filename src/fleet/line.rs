@@ -1,0 +1,118 @@
+//! The line before a connection: in flight, requests and tokens a minute.
+//!
+//! Whoever wants in stands in line, and only its head waits for a slot and for the quota. So there is an order, nobody
+//! overtakes, and whoever leaves (a dropped future) leaves nothing behind but a shorter line. Circuit and rest are looked
+//! at before the wait, to refuse at once, and again after it, since much can happen in line.
+
+use super::gate::{Gate, Look, Wish};
+use super::lease::Lease;
+use super::{now, unavailable};
+use crate::failure::Failure;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+use tokio::time::{sleep, sleep_until, timeout_at};
+
+/// A place in line; given back when dropped.
+struct Place<'a> {
+    gate: &'a Gate,
+    /// How many stood before it.
+    ahead: usize,
+}
+
+/// Waits until the attempt may be sent.
+pub(super) async fn stand(gate: Arc<Gate>, wish: Wish) -> Result<Lease, Failure> {
+    let start = now();
+    let deadline = start + wish.patience.min(PATIENCE);
+    match timeout_at(deadline.into(), advance(&gate, &wish, deadline)).await {
+        Ok(admitted) => admitted,
+        Err(_) => Err(too_long(&gate, &wish, gate.expect(0, wish.estimate, now()))),
+    }
+}
+
+async fn advance(gate: &Arc<Gate>, wish: &Wish, deadline: Instant) -> Result<Lease, Failure> {
+    loop {
+        rested(gate, wish, deadline).await?;
+        let place = Place::take(gate, wish)?;
+        let expected = gate.expect(place.ahead, wish.estimate, now());
+        if deadline < expected {
+            return Err(too_long(gate, wish, expected));
+        }
+        let lease = first(gate, wish, deadline).await?;
+        drop(place);
+        match lease.admit(wish, now()) {
+            Ok(lease) => return Ok(lease),
+            Err(Look::No(failure)) => return Err(failure),
+            // It has begun to rest meanwhile, and the rest is over.
+            Err(Look::Later(_) | Look::Go) => {}
+        }
+    }
+}
+
+/// Lets the rest of a rest pass.
+async fn rested(gate: &Gate, wish: &Wish, deadline: Instant) -> Result<(), Failure> {
+    loop {
+        match gate.look(wish, now()) {
+            Look::Go => return Ok(()),
+            Look::No(failure) => return Err(failure),
+            Look::Later(at) if deadline < at => return Err(too_long(gate, wish, at)),
+            Look::Later(at) => sleep_until(at.into()).await,
+        }
+    }
+}
+
+/// Waits to be the head of the line, and as such for a slot and the quota.
+async fn first(gate: &Arc<Gate>, wish: &Wish, deadline: Instant) -> Result<Lease, Failure> {
+    let closed = |_| unavailable("closed", format!("the line of {} is closed", gate.name), None);
+    let head = gate.head.acquire().await.map_err(closed)?;
+    let slot = match &gate.slots {
+        Some(slots) => Some(Arc::clone(slots).acquire_owned().await.map_err(closed)?),
+        None => None,
+    };
+    let mut waited = false;
+    let reservation = loop {
+        match gate.reserve(wish.estimate, now()) {
+            Ok(reservation) => break reservation,
+            Err(at) if deadline < at => return Err(too_long(gate, wish, at)),
+            Err(at) => sleep_until(at.into()).await,
+        }
+        waited = true;
+    };
+    drop(head);
+    let lease = Lease::new(Arc::clone(gate), wish, slot, reservation);
+    if waited {
+        sleep(gate.stagger(deadline.saturating_duration_since(now()))).await;
+    }
+    Ok(lease)
+}
+
+fn too_long(gate: &Gate, wish: &Wish, until: Instant) -> Failure {
+    let wait = until.saturating_duration_since(now());
+    let message = format!(
+        "the line of {} is longer than {} ms; raise the connection's limits or add a target",
+        gate.name,
+        wish.patience.as_millis()
+    );
+    unavailable("queue", message, (Duration::ZERO < wait).then_some(wait))
+}
+
+// === impl Place ===
+
+impl<'a> Place<'a> {
+    fn take(gate: &'a Gate, wish: &Wish) -> Result<Self, Failure> {
+        let ahead = gate.waiting.fetch_add(1, Ordering::Relaxed);
+        let place = Self { gate, ahead };
+        if LINE <= ahead { Err(too_long(gate, wish, now())) } else { Ok(place) }
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.gate.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Nobody waits longer, whatever was asked.
+const PATIENCE: Duration = Duration::from_secs(24 * 3600);
+/// The most that stand in line at one connection: more would wait for minutes at any rate.
+const LINE: usize = 10_000;

@@ -1,0 +1,148 @@
+//! The line: order, quotas, patience, and leaving it.
+
+use super::*;
+use futures::future::join_all;
+
+fn limits(in_flight: Option<usize>, rpm: Option<u64>, tpm: Option<u64>) -> ConnectionLimits {
+    ConnectionLimits { in_flight, rpm, tpm, ..ConnectionLimits::default() }
+}
+
+/// When the calls came, from `start`.
+fn calls(heard: &Heard, start: Instant) -> Vec<Duration> {
+    lock(&heard.calls).iter().map(|at| *at - start).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_storm_onto_a_small_provider_is_spread_out() {
+    let (fleet, heard) = one(strict(), limits(None, Some(15), None), |_| good());
+    let start = now();
+    let turns = (0..100).map(|_| finish(fleet.open(Ask { patience: 600 * SECOND, ..ask("m") })));
+    join_all(turns).await;
+    let calls = calls(&heard, start);
+    assert_eq!(calls.len(), 100);
+    assert_eq!(calls.iter().filter(|at| **at < SECOND).count(), 2, "the burst");
+    let mut off = Vec::new();
+    for (n, at) in calls.iter().enumerate().skip(2) {
+        let tick = (n as u32 - 1) * 4 * SECOND;
+        assert!(tick <= *at && *at <= tick + SECOND, "call {n} at {at:?}");
+        off.push(*at - tick);
+    }
+    assert!(off.iter().max().unwrap().abs_diff(*off.iter().min().unwrap()) > 300 * MS, "not on the tick: {off:?}");
+    assert_at_rest(&fleet);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_would_wait_too_long_is_told_at_once() {
+    let (fleet, heard) = one(strict(), limits(None, Some(15), None), |_| good());
+    let start = now();
+    let turns = (0..10).map(|_| finish(fleet.open(ask("m"))));
+    let ends = join_all(turns).await;
+    let unavailable: Vec<_> = ends
+        .iter()
+        .filter_map(|signals| match signals.last() {
+            Some(Signal::Failed(failure)) => Some(failure),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(unavailable.len(), 6, "two at once, and two within 8 s");
+    for failure in unavailable {
+        assert_eq!((failure.kind, failure.said.code.as_str()), (Kind::Unavailable, "queue"));
+        assert!(matches!(failure.retry_at, Some(RetryAt::In(wait)) if 8 * SECOND < wait), "{failure:?}");
+    }
+    assert_eq!(calls(&heard, start).len(), 4);
+    assert_at_rest(&fleet);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_line_keeps_its_order_and_its_slots() {
+    let (fleet, heard) = one(strict(), limits(Some(2), None, None), |_| good());
+    let start = now();
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let turns = (0..10).map(|n| {
+        let (fleet, order) = (fleet.clone(), Arc::clone(&order));
+        async move {
+            let mut attempt = fleet.open(ask("m"));
+            attempt.next().await;
+            sleep(n * MS).await;
+            attempt.next().await;
+            lock(&order).push(n);
+            finish(attempt).await;
+        }
+    });
+    join_all(turns).await;
+    assert_eq!(*lock(&order), (0..10).collect::<Vec<_>>());
+    assert_eq!(heard.most.load(Ordering::SeqCst), 2);
+    let last = *calls(&heard, start).last().unwrap();
+    assert!(4 * 140 * MS <= last && last < 4 * 150 * MS, "two by two: {last:?}");
+    assert_at_rest(&fleet);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_leaves_the_line_leaves_no_gap() {
+    let (fleet, heard) = one(strict(), limits(Some(1), Some(60), None), |_| good());
+    let start = now();
+    let patient = || Ask { patience: 600 * SECOND, ..ask("m") };
+    let mut line: Vec<_> = (0..30).map(|_| fleet.open(patient())).collect();
+    for attempt in &mut line {
+        assert_eq!(attempt.next().await, Some(Signal::Queued));
+        let _ = timeout(Duration::ZERO, attempt.next()).await;
+    }
+    assert!(0 < circuit(&fleet, "m").queued);
+    let mut stay = Vec::new();
+    for (n, attempt) in line.into_iter().enumerate() {
+        if n % 3 == 0 {
+            stay.push(finish(attempt));
+        }
+    }
+    join_all(stay).await;
+    let calls = calls(&heard, start);
+    assert_eq!(calls.len(), 10);
+    assert!(*calls.last().unwrap() < 2 * SECOND, "the burst of ten is for those who stayed: {calls:?}");
+    assert_at_rest(&fleet);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_circuit_that_opens_meanwhile_sends_the_line_away() {
+    let (fleet, heard) = one(strict(), limits(Some(1), None, None), |_| refusal(Kind::Connect, None));
+    let ends = join_all((0..20).map(|_| finish(fleet.open(ask("m"))))).await;
+    assert_eq!(lock(&heard.calls).len(), 3);
+    let away = ends.iter().filter(|signals| {
+        matches!(&signals[..], [Signal::Queued, Signal::Failed(failure)] if failure.kind == Kind::Unavailable)
+    });
+    assert_eq!(away.count(), 17);
+    assert_at_rest(&fleet);
+}
+
+#[tokio::test(start_paused = true)]
+async fn tokens_are_settled_by_usage() {
+    let used = Usage { prompt: Some(300), completion: Some(100), ..Usage::default() };
+    let (fleet, heard) = one(strict(), limits(None, None, Some(6000)), move |n| match n {
+        0 => vec![(MS, Signal::Step(Step::of(Event::Usage(Box::new(used.clone()))))), (MS, Signal::Ended)],
+        1 => refusal(Kind::Overloaded, None),
+        _ => good(),
+    });
+    let ask = |estimate| Ask { estimate, ..ask("m") };
+    let start = now();
+    // Of a thousand at once, 900 are reserved and 500 given back; what is refused costs nothing.
+    finish(fleet.open(ask(900))).await;
+    finish(fleet.open(ask(550))).await;
+    finish(fleet.open(ask(590))).await;
+    assert!(calls(&heard, start)[2] < SECOND, "{:?}", calls(&heard, start));
+    finish(fleet.open(ask(500))).await;
+    let wait = calls(&heard, start)[3];
+    assert!(4 * SECOND < wait && wait < 6 * SECOND, "the estimate stands where no usage came: {wait:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_line_for_slots_ends_with_ones_patience() {
+    let (fleet, _) = one(strict(), limits(Some(1), None, None), |_| vec![(3600 * SECOND, Signal::Opened)]);
+    let mut first = fleet.open(ask("m"));
+    first.next().await;
+    first.next().await;
+    let start = now();
+    let signals = finish(fleet.open(Ask { patience: 3 * SECOND, ..ask("m") })).await;
+    assert!(matches!(&signals[..], [Signal::Queued, Signal::Failed(failure)] if failure.said.code == "queue"));
+    assert!((3 * SECOND..3 * SECOND + 10 * MS).contains(&(now() - start)));
+    drop(first);
+    assert_at_rest(&fleet);
+}
