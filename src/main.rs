@@ -1,1 +1,7 @@
-fn main() {}
+//! The program `segue`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    segue::cli::main()
+}

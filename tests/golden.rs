@@ -102,7 +102,14 @@ fn tell(step: &Step, told: &mut String) {
 
 fn tell_failure(failure: &Failure, told: &mut String) {
     let said = &failure.said;
-    let _ = write!(told, "failed {} status={:?} type={:?} code={:?}", failure.kind.name(), failure.status, said.r#type, said.code);
+    let _ = write!(
+        told,
+        "failed {} status={:?} type={:?} code={:?}",
+        failure.kind.name(),
+        failure.status,
+        said.r#type,
+        said.code
+    );
     let _ = writeln!(told, " retry_at={:?} message={:?}", failure.retry_at, said.message);
 }
 

@@ -297,7 +297,26 @@ fn dbg() {
     let mut sim = sim(seed, scripts, &mut dice);
     patient(&mut sim);
     let r = sim.run();
-    for (i, s) in sim.scripts.iter().enumerate() { println!("{i} {:?} {:?} {:?} {:?} q{}", s.fault, s.reject, s.continuation, s.ending, sim.candidates[i].target.quality); }
-    for a in &r.journal.attempts { println!("{:?} {} {:?} open {:?} sent {:?} fp {:?} end {:?} {:?} {:?} seam {:?}", a.id, a.target.connection, a.cause, a.opened-r.journal.started, a.sent.map(|x|x-r.journal.started), a.first_progress.map(|x|x-r.journal.started), a.ended.map(|x|x-r.journal.started), a.end, a.failure.as_ref().map(|f|f.said.message.clone()), a.seam); }
+    for (i, s) in sim.scripts.iter().enumerate() {
+        println!(
+            "{i} {:?} {:?} {:?} {:?} q{}",
+            s.fault, s.reject, s.continuation, s.ending, sim.candidates[i].target.quality
+        );
+    }
+    for a in &r.journal.attempts {
+        println!(
+            "{:?} {} {:?} open {:?} sent {:?} fp {:?} end {:?} {:?} {:?} seam {:?}",
+            a.id,
+            a.target.connection,
+            a.cause,
+            a.opened - r.journal.started,
+            a.sent.map(|x| x - r.journal.started),
+            a.first_progress.map(|x| x - r.journal.started),
+            a.ended.map(|x| x - r.journal.started),
+            a.end,
+            a.failure.as_ref().map(|f| f.said.message.clone()),
+            a.seam
+        );
+    }
     println!("{:?} retries {}", r.outcome, sim.policy.level.retries);
 }

@@ -76,7 +76,7 @@ async fn force(
     Path((connection, state)): Path<(String, String)>,
     Query(query): Query<Circuit>,
 ) -> Response {
-    use crate::fleet::Force;
+    use crate::health::breaker::Force;
     let force = match &*state {
         "open" => Force::Open,
         "close" => Force::Close,
@@ -94,7 +94,7 @@ async fn turns(State(admin): State<Admin>, Query(query): Query<Turns>) -> Respon
 }
 
 async fn config(State(admin): State<Admin>) -> Response {
-    Json(crate::config::redact::json(admin.gateway.config())).into_response()
+    Json(crate::config::redact::redact(admin.gateway.config())).into_response()
 }
 
 // === helpers ===

@@ -1,7 +1,6 @@
 //! Who asks, and what a model's name means for them.
 
-use crate::config::Config;
-use crate::config::tenant::Tenant;
+use crate::config::{Config, Tenant};
 use crate::dialect::{Reason, Refusal};
 use crate::routing::Level;
 use sha2::{Digest, Sha256};

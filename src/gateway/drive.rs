@@ -37,7 +37,7 @@ pub struct Drive {
     request: Arc<Request>,
     candidates: Vec<Candidate>,
     relay: Relay,
-    attempts: SmallVec<[(AttemptId, Pin<Box<fleet::Attempt>>); 2]>,
+    attempts: SmallVec<[(AttemptId, fleet::Attempt); 2]>,
     encoder: Box<dyn Encode>,
     out: BytesMut,
     sleep: Pin<Box<Sleep>>,
@@ -225,7 +225,7 @@ impl Drive {
         while index < self.attempts.len() && self.out.len() < FULL {
             let (id, attempt) = &mut self.attempts[index];
             let id = *id;
-            let signal = match attempt.as_mut().poll_next(cx) {
+            let signal = match Pin::new(attempt).poll_next(cx) {
                 Poll::Pending => {
                     index += 1;
                     continue;
@@ -257,7 +257,7 @@ impl Drive {
 
     fn open(&mut self, open: &Open, at: Instant) {
         match self.ask(open) {
-            Ok(ask) => self.attempts.push((open.id, Box::pin(self.gateway.fleet.open(ask)))),
+            Ok(ask) => self.attempts.push((open.id, self.gateway.fleet.open(ask))),
             Err(failure) => self.relay.handle_signal(open.id, Signal::Failed(failure), at),
         }
     }
@@ -297,7 +297,6 @@ impl Drive {
             others: open.others,
             last_resort: self.last_resort,
             patience: open.patience,
-            rest_patience: open.rest_patience,
             estimate: self.live.estimate,
         })
     }

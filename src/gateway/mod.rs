@@ -95,7 +95,7 @@ impl Gateway {
                     name: Arc::clone(&c.name),
                     upstream,
                     breaker: plan::breaker(&c.breaker),
-                    limits: plan::limits(&c.limits),
+                    limits: plan::limits(&c.limits, config.limits.retry_after_cap),
                 })
             })
             .collect();
@@ -237,8 +237,8 @@ impl Inner {
     /// Every turn pays its share into its level's budgets.
     fn spend_turn(&self, level: &Arc<str>) {
         if let Some(budgets) = lock(&self.budgets).get_mut(level) {
-            budgets.hedge.turn();
-            budgets.suspicion.turn();
+            budgets.hedge.deposit();
+            budgets.suspicion.deposit();
         }
     }
 
@@ -247,8 +247,8 @@ impl Inner {
         let mut budgets = lock(&self.budgets);
         let Some(budgets) = budgets.get_mut(level) else { return false };
         match cause {
-            Cause::Hedge => budgets.hedge.take(),
-            _ => budgets.suspicion.take(),
+            Cause::Hedge => budgets.hedge.withdraw(),
+            _ => budgets.suspicion.withdraw(),
         }
     }
 }

@@ -3,8 +3,7 @@
 use super::caller::{Caller, Route};
 use super::{Inner, structured};
 use crate::chat::{Effort, Minted, Request};
-use crate::config::connection::{Breaker, Connection};
-use crate::config::quota::Quota;
+use crate::config::{Breaker, Connection, Quota};
 use crate::dialect::{self, Reason, Refusal};
 use crate::fleet::{self, Availability};
 use crate::health::breaker;
@@ -78,7 +77,7 @@ fn entries<'a>(level: &'a Level, request: &Request, caller: &Caller) -> Result<V
     }
     let prompt = request.estimated_prompt();
     let fits = |e: &&Entry| e.target.context_window.is_none_or(|window| prompt + LEAST_ANSWER <= window);
-    let fitting: Vec<&Entry> = entries.iter().copied().filter(|e| fits(&e)).collect();
+    let fitting: Vec<&Entry> = entries.iter().copied().filter(fits).collect();
     if fitting.is_empty() {
         let message =
             format!("the prompt (about {prompt} tokens) fits no target of the level `{}`; shorten it", level.name);
@@ -126,9 +125,8 @@ pub(super) fn minted(now: SystemTime) -> Minted {
 }
 
 pub(super) fn settings(connection: &Connection) -> http::Settings {
-    use crate::config::connection::Http2;
+    use crate::config::Http2;
     http::Settings {
-        name: Arc::clone(&connection.name),
         base_url: connection.base_url.clone(),
         api_key: connection.api_key.as_ref().map(|k| k.expose().into()),
         headers: connection.headers.iter().map(|(n, v)| (n.clone(), v.expose().to_owned())).collect(),
@@ -139,7 +137,7 @@ pub(super) fn settings(connection: &Connection) -> http::Settings {
             Http2::PriorKnowledge => http::Http2::PriorKnowledge,
             Http2::Off => http::Http2::Off,
         },
-        ..http::Settings::default()
+        ..http::Settings::new(&*connection.name)
     }
 }
 
@@ -149,15 +147,20 @@ pub(super) fn breaker(policy: &Breaker) -> breaker::Policy {
         error_rate: policy.error_rate,
         window: policy.window,
         min_samples: policy.min_samples,
+        latency: breaker::Latency {
+            p95: policy.latency.as_ref().and_then(|l| l.p95),
+            over_baseline: policy.latency.as_ref().and_then(|l| l.over_baseline),
+            baseline: None,
+        },
         cooldown: policy.cooldown,
         max_cooldown: policy.max_cooldown,
         max_cooldown_degraded: policy.max_cooldown_degraded,
-        ..breaker::Policy::default()
     }
 }
 
-pub(super) fn limits(quota: &Quota) -> fleet::ConnectionLimits {
-    fleet::ConnectionLimits { in_flight: quota.in_flight, rpm: quota.rpm, tpm: quota.tpm }
+pub(super) fn limits(quota: &Quota, retry_after_cap: Duration) -> fleet::ConnectionLimits {
+    let in_flight = quota.in_flight.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
+    fleet::ConnectionLimits { in_flight, rpm: quota.rpm, tpm: quota.tpm, retry_after_cap }
 }
 
 /// The fewest tokens of an answer that a target must have room for.

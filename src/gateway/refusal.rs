@@ -108,7 +108,8 @@ fn exhausted(cause: Option<&Failure>, journal: &Journal) -> Refusal {
 }
 
 fn is_limited(failure: &Failure) -> bool {
-    failure.kind == Kind::RateLimited || (failure.kind == Kind::Unavailable && failure.said.code == "resting")
+    failure.kind == Kind::RateLimited
+        || (failure.kind == Kind::Unavailable && failure.said.code == crate::relay::RESTING)
 }
 
 fn is_overloaded(failure: &Failure) -> bool {

@@ -34,6 +34,7 @@ use clocks::Clocks;
 use journal::{Cause, End, Journal};
 pub(crate) use race::NO_BUDGET;
 use race::Race;
+pub(crate) use recover::RESTING;
 use sieve::Sieve;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -131,8 +132,6 @@ pub struct Open {
     pub cause: Cause,
     /// How long it may queue before it is sent.
     pub patience: Duration,
-    /// How long it may wait for a target that rests after a rate limit.
-    pub rest_patience: Duration,
     /// Something was told to the client already.
     pub delivered: bool,
     /// Another candidate could serve.

@@ -82,6 +82,8 @@ impl Relay {
                 }
             }
             Disposition::WaitOrSwitch if silent => self.wait_or_switch(seat, failure, now),
+            // A target that rests after a rate limit of somebody else is as good as limited.
+            Disposition::Next if silent && failure.said.code == RESTING => self.wait_or_switch(seat, failure, now),
             Disposition::Larger => {
                 let window = self.plan.seat(seat).candidate.target.context_window;
                 let larger = |w: Option<u64>| w.is_none() || window.is_none() || w > window;
@@ -228,12 +230,6 @@ impl Relay {
         self.journal.open(id, &target, cause, &carry, now);
         self.runners.push(Runner { id, seat, clocks: Clocks::default(), sieve, parked: None, ended: false });
         let patience = self.plan.seat(seat).patience(now);
-        let may_rest = self.policy.level.rate_limited != RateLimited::Switch || self.next_seat().is_none();
-        let rest_patience = if may_rest && (self.plan.has_retry() || cause == Cause::Retry) {
-            patience.min(self.policy.retry_after_cap)
-        } else {
-            Duration::ZERO
-        };
         self.actions.push_back(Action::Open(Box::new(Open {
             id,
             seat,
@@ -241,7 +237,6 @@ impl Relay {
             carry,
             cause,
             patience,
-            rest_patience,
             delivered: !self.turn.is_silent(),
             others: self.next_seat().is_some(),
         })));
@@ -305,6 +300,9 @@ impl Relay {
 fn is_relative(failure: &Failure) -> bool {
     matches!(failure.retry_at, Some(RetryAt::In(_)))
 }
+
+/// The code of a failure that says that a target rests after a rate limit.
+pub(crate) const RESTING: &str = "resting";
 
 /// The most fields that a target may refuse in one turn, one after another.
 const DROPS: usize = 4;

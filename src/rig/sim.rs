@@ -203,7 +203,7 @@ impl World<'_> {
         if self.running.len() == before || self.dropped.contains(&id) {
             self.breaks("an attempt was dropped that was not open");
         }
-        if end == End::Ok && self.dropped.iter().any(|d| *d == id) {
+        if end == End::Ok && self.dropped.contains(&id) {
             self.breaks("an attempt ended twice");
         }
         self.dropped.push(id);
