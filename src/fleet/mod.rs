@@ -72,7 +72,8 @@ pub struct Ask {
     pub delivered: bool,
     /// Another candidate is behind it, so it may be the one that tries a half-open circuit.
     pub others: bool,
-    /// All circuits of the chain are open: take the trial's place.
+    /// No target of the chain is [`Availability::Ready`] for this turn: take the trial's place, even before the cooldown
+    /// is over. One at a time; what an operator forced open stays so.
     pub last_resort: bool,
     /// How long it may wait in line.
     pub patience: Duration,
@@ -225,7 +226,7 @@ pub(crate) fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }
 
-/// Locks; a panic in another turn spoils nothing, since no section leaves the state half-changed on purpose.
+/// Locks. A turn that panicked while it held the lock must not take all others with it.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

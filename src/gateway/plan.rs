@@ -19,7 +19,7 @@ use std::time::{Duration, SystemTime};
 pub(super) struct Prepared {
     pub(super) candidates: Vec<Candidate>,
     pub(super) policy: Policy,
-    /// Every circuit of the chain is open: one attempt at a time is let through.
+    /// No target of the chain is free to be asked: one attempt at a time is let through even so.
     pub(super) last_resort: bool,
 }
 
@@ -34,9 +34,9 @@ pub(super) fn prepare(inner: &Inner, route: &Route, request: &Request, caller: &
         || !request.server_tools.is_empty());
     let hedge = level.hedge.filter(|_| races);
     let candidates: Vec<Candidate> = entries.into_iter().map(|e| candidate(inner, e, hedge, request)).collect();
-    let last_resort = candidates.iter().all(|c| {
+    let last_resort = !candidates.iter().any(|c| {
         let credential = caller.tenant.as_ref().and_then(|t| t.credential(&c.target.connection));
-        matches!(inner.fleet.availability(&c.target, credential.as_deref(), now), Availability::Open { .. })
+        matches!(inner.fleet.availability(&c.target, credential.as_deref(), now), Availability::Ready)
     });
     let asked = request.extensions.deadline_ms.map(Duration::from_millis);
     let policy = Policy {

@@ -86,8 +86,7 @@ impl Histogram {
 impl Digest {
     /// An empty digest over one to two `period`s, that answers from `min_samples` answers on.
     pub fn new(period: Duration, min_samples: u64) -> Self {
-        let (current, previous) = Default::default();
-        Self { period, min_samples, began: None, current, previous }
+        Self { period, min_samples, began: None, current: Histogram::default(), previous: Histogram::default() }
     }
 
     /// An answer after `time`.

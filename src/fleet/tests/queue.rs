@@ -114,6 +114,21 @@ async fn a_circuit_that_opens_meanwhile_sends_the_line_away() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_is_sent_away_costs_nothing() {
+    let script = |n| if n < 3 { refusal(Kind::Connect, None) } else { good() };
+    let (fleet, heard) = one(strict(), limits(Some(1), Some(60), None), script);
+    let ends = join_all((0..8).map(|_| finish(fleet.open(ask("m"))))).await;
+    assert_eq!(ends.iter().filter(|signals| signals.len() == 2).count(), 5, "sent away after the line");
+    fleet.force("a", Some("m"), Force::Close);
+    let start = now();
+    join_all((0..7).map(|_| finish(fleet.open(ask("m"))))).await;
+    let last = calls(&heard, start)[9];
+    assert!(last < SECOND, "three of the burst of ten were used, and seven are left: {last:?}");
+    finish(fleet.open(ask("m"))).await;
+    assert_at_rest(&fleet);
+}
+
+#[tokio::test(start_paused = true)]
 async fn tokens_are_settled_by_usage() {
     let used = Usage { prompt: Some(300), completion: Some(100), ..Usage::default() };
     let (fleet, heard) = one(strict(), limits(None, None, Some(6000)), move |n| match n {

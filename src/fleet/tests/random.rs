@@ -5,6 +5,9 @@ use crate::health::cases;
 use futures::FutureExt;
 use std::collections::BTreeMap;
 
+/// The limits of each connection, and what it heard.
+type Listeners = BTreeMap<Arc<str>, (ConnectionLimits, Arc<Heard>)>;
+
 /// A script with random pauses and a random end.
 fn random_script(seed: u64, n: usize) -> Vec<(Duration, Signal)> {
     let mut seeds = Seeds::new(seed ^ n as u64);
@@ -22,10 +25,10 @@ fn random_script(seed: u64, n: usize) -> Vec<(Duration, Signal)> {
     script
 }
 
-fn fleet(seed: u64) -> (Fleet, BTreeMap<Arc<str>, (ConnectionLimits, Arc<Heard>)>) {
+fn fleet(seed: u64) -> (Fleet, Listeners) {
     let mut seeds = Seeds::new(seed);
     let mut some = |least: u64, below: u64| {
-        let (whether, number) = (seeds.draw() % 3 != 0, least + seeds.draw() % below);
+        let (whether, number) = (!seeds.draw().is_multiple_of(3), least + seeds.draw() % below);
         whether.then_some(number)
     };
     let mut heard = BTreeMap::new();
@@ -77,7 +80,7 @@ async fn live(fleet: Fleet, seed: u64) {
 }
 
 /// What holds at every moment between two steps of a single-threaded runtime.
-fn check(fleet: &Fleet, heard: &BTreeMap<Arc<str>, (ConnectionLimits, Arc<Heard>)>) {
+fn check(fleet: &Fleet, heard: &Listeners) {
     for (name, (limits, heard)) in heard {
         let views = fleet.circuits(now());
         let flying: u32 = views.iter().filter(|view| view.connection == *name).map(|view| view.in_flight).sum();

@@ -19,43 +19,13 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 use window::Window;
 
+mod policy;
+mod state;
 mod window;
 
+pub use policy::{Latency, Policy};
+pub use state::{Cause, Force, State, Transition};
 pub use window::Counts;
-
-/// When a circuit opens, and for how long.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Policy {
-    /// So many failures in a row open it; 0: never.
-    pub consecutive: u32,
-    /// A larger share of failures in the window opens it; from 1.0 on: never.
-    pub error_rate: f64,
-    /// How far back shares and percentiles look.
-    pub window: Duration,
-    /// Fewer samples in the window say nothing about shares and percentiles; 0 is taken as 1.
-    pub min_samples: u32,
-    /// Slowness that opens it.
-    pub latency: Latency,
-    /// The first time for which it stays open.
-    pub cooldown: Duration,
-    /// The longest such time after failures in a row.
-    pub max_cooldown: Duration,
-    /// The longest such time after too high a rate of errors or too slow a window.
-    pub max_cooldown_degraded: Duration,
-}
-
-/// Bounds on the 95th percentile of first-token times over the window; the lower one holds. Slowness opens a circuit
-/// when it is *sustained*: the percentile lies past the bound over the window, and in half of its buckets too, so that
-/// no short burst does.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Latency {
-    /// An absolute bound; `None`: none.
-    pub p95: Option<Duration>,
-    /// A bound as a multiple of the baseline; `None`: none.
-    pub over_baseline: Option<f64>,
-    /// What the target usually takes; `None`: it is learned.
-    pub baseline: Option<Duration>,
-}
 
 /// One circuit.
 #[derive(Clone, Debug)]
@@ -87,67 +57,6 @@ pub struct Breaker {
 pub struct Ticket {
     id: u64,
     epoch: u64,
-}
-
-/// What a circuit does with the next turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum State {
-    /// It lets every turn through.
-    Closed,
-    /// It lets none through.
-    Open,
-    /// It lets one through, to try.
-    HalfOpen,
-}
-
-/// What an operator may say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Force {
-    /// Keep it open, without exception.
-    Open,
-    /// Keep it closed, whatever happens.
-    Close,
-    /// Leave it to the breaker.
-    Auto,
-}
-
-/// Why a circuit changed its state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Cause {
-    /// Failures in a row.
-    Consecutive,
-    /// The share of failures.
-    ErrorRate,
-    /// The 95th percentile of first-token times.
-    Latency,
-    /// It cannot be used until someone acts.
-    Out,
-    /// The turn that tried failed.
-    TrialFailed,
-    /// The cooldown is over, and a turn tries.
-    Cooled,
-    /// The turn that tried made progress.
-    Progress,
-    /// An operator.
-    Forced,
-}
-
-/// A change of state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Transition {
-    /// When.
-    pub at: Instant,
-    /// From what.
-    pub from: State,
-    /// To what.
-    pub to: State,
-    /// Why.
-    pub cause: Cause,
-    /// When it opened: until when.
-    pub until: Option<Instant>,
 }
 
 /// `HalfOpen` is an open phase whose time is over.
@@ -184,46 +93,6 @@ struct Calm {
     since: Instant,
     counts: Counts,
     first_token: Histogram,
-}
-
-// === impl Policy ===
-
-impl Default for Policy {
-    fn default() -> Self {
-        Self {
-            consecutive: 5,
-            error_rate: 0.05,
-            window: Duration::from_secs(60),
-            min_samples: 100,
-            latency: Latency::default(),
-            cooldown: Duration::from_secs(5),
-            max_cooldown: Duration::from_secs(30),
-            max_cooldown_degraded: Duration::from_secs(300),
-        }
-    }
-}
-
-impl Policy {
-    /// The longest cooldown for `cause`, never shorter than the first.
-    fn cap(&self, cause: Cause) -> Duration {
-        match cause {
-            Cause::ErrorRate | Cause::Latency => self.max_cooldown_degraded.max(self.cooldown),
-            _ => self.max_cooldown.max(self.cooldown),
-        }
-    }
-
-    /// Whether `counts` are enough to judge shares by.
-    fn suffices(&self, samples: u32) -> bool {
-        self.min_samples.max(1) <= samples
-    }
-}
-
-// === impl Latency ===
-
-impl Default for Latency {
-    fn default() -> Self {
-        Self { p95: Some(Duration::from_secs(8)), over_baseline: Some(2.0), baseline: None }
-    }
 }
 
 // === impl Breaker ===
@@ -307,6 +176,7 @@ impl Breaker {
     }
 
     /// The attempt is over.
+    #[expect(clippy::needless_pass_by_value, reason = "a ticket is used up")]
     pub fn settle(&mut self, ticket: Ticket, verdict: Verdict, now: Instant) {
         self.tickets.out = self.tickets.out.saturating_sub(1);
         if self.tickets.trial == Some(ticket.id) {
@@ -587,15 +457,6 @@ impl Breaker {
             self.log.pop_front();
         }
         self.log.push_back(transition);
-    }
-}
-
-// === impl State ===
-
-impl From<Force> for State {
-    /// The state of a circuit that never saw an attempt.
-    fn from(force: Force) -> Self {
-        if force == Force::Open { Self::Open } else { Self::Closed }
     }
 }
 

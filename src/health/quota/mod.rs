@@ -74,6 +74,7 @@ impl Quota {
 
     /// The request is over and used `used` tokens: the difference to what was reserved is given back or taken, even
     /// past the burst, so that who underestimates pays later.
+    #[expect(clippy::needless_pass_by_value, reason = "a reservation is used up")]
     pub fn settle(&mut self, reservation: Reservation, used: u64, now: Instant) {
         let Reservation { tokens } = reservation;
         if let Some(rate) = &mut self.tokens {
@@ -86,6 +87,7 @@ impl Quota {
     }
 
     /// Nothing was sent: everything is given back.
+    #[expect(clippy::needless_pass_by_value, reason = "a reservation is used up")]
     pub fn release(&mut self, reservation: Reservation) {
         let Reservation { tokens } = reservation;
         if let Some(rate) = &mut self.requests {
