@@ -5,7 +5,7 @@
 //! cut in two at every byte; the events must be the same each time. `SEGUE_BLESS=1` writes the expectations anew: read
 //! the difference before you commit it.
 
-#![expect(clippy::expect_used, clippy::panic, reason = "a test's panic is its report")]
+#![expect(clippy::expect_used, reason = "a test's panic is its report")]
 
 use bytes::Bytes;
 use segue::chat::DialectId;
@@ -102,7 +102,14 @@ fn tell(step: &Step, told: &mut String) {
 
 fn tell_failure(failure: &Failure, told: &mut String) {
     let said = &failure.said;
-    let _ = write!(told, "failed {} status={:?} type={:?} code={:?}", failure.kind.name(), failure.status, said.r#type, said.code);
+    let _ = write!(
+        told,
+        "failed {} status={:?} type={:?} code={:?}",
+        failure.kind.name(),
+        failure.status,
+        said.r#type,
+        said.code
+    );
     let _ = writeln!(told, " retry_at={:?} message={:?}", failure.retry_at, said.message);
 }
 
