@@ -5,7 +5,7 @@
 //! cut in two at every byte; the events must be the same each time. `SEGUE_BLESS=1` writes the expectations anew: read
 //! the difference before you commit it.
 
-#![expect(clippy::expect_used, clippy::panic, reason = "a test's panic is its report")]
+#![expect(clippy::expect_used, reason = "a test's panic is its report")]
 
 use bytes::Bytes;
 use segue::chat::DialectId;

@@ -84,14 +84,18 @@ impl Report {
 
     fn of(body: &Value) -> Self {
         let body = body.get(0).unwrap_or(body);
-        let error = body.get("error").filter(|e| !e.is_null()).unwrap_or(body);
+        // The error, or the body itself; what an error in words alone does not say stands beside it.
+        let error = body.get("error").filter(|e| e.is_object() || e.is_string()).unwrap_or(body);
         let mut report = Self::default();
         let at = |value: &Value, key: &str| match value.get(key) {
             Some(Value::String(text)) => text.clone(),
             Some(Value::Number(number)) => number.to_string(),
             _ => String::new(),
         };
-        let first = |keys: &[&str]| keys.iter().map(|key| at(error, key)).find(|v| !v.is_empty()).unwrap_or_default();
+        let first = |keys: &[&str]| {
+            let values = [error, body].into_iter().flat_map(|v| keys.iter().map(move |key| at(v, key)));
+            values.into_iter().find(|v| !v.is_empty()).unwrap_or_default()
+        };
         let mut said = Said { code: first(&["code", "status_code"]), param: first(&["param"]), ..Said::default() };
         match error {
             Value::String(text) => said.message.clone_from(text),

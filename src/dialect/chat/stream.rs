@@ -28,6 +28,8 @@ pub(super) struct Stream {
     minted: Minted,
     /// The client wants to see usage.
     usage: bool,
+    /// The client speaks of functions, not of tools.
+    old: bool,
     choices: Vec<Choice>,
     /// Fields that go to the top of the next chunk.
     tops: Map<String, Value>,
@@ -80,6 +82,7 @@ impl Stream {
             model: request.model.clone(),
             minted: request.minted,
             usage: request.include_usage,
+            old: is_old(request),
             choices: (0..request.choices.max(1)).map(|_| Choice::default()).collect(),
             tops: Map::new(),
             tops_bound: false,
@@ -136,7 +139,13 @@ impl Stream {
             }
             Event::ToolArgs { choice, call, args } => {
                 let at = self.choice(*choice).and_then(|c| c.calls.iter().rposition(|n| n == call));
-                if let Some(at) = at
+                if self.old {
+                    if at == Some(0) && self.field(*choice, CALLS, out) {
+                        out.put_slice(b"\"function_call\":{\"arguments\":");
+                        string(args, out);
+                        out.put_u8(b'}');
+                    }
+                } else if let Some(at) = at
                     && self.field(*choice, CALLS, out)
                 {
                     let _ = write!(out, "\"tool_calls\":[{{\"index\":{at},\"function\":{{\"arguments\":");
@@ -246,7 +255,9 @@ impl Stream {
 
     fn tool_open(&mut self, index: u32, call: u32, (id, name): (&str, &str), args: &str, out: &mut BytesMut) {
         let untold = self.choice(index).is_some_and(|c| !c.role);
-        if !self.field(index, CALLS, out) {
+        // The old form has room for one call.
+        let surplus = self.old && self.choice(index).is_some_and(|c| !c.calls.is_empty());
+        if surplus || !self.field(index, CALLS, out) {
             return;
         }
         if untold {
@@ -259,6 +270,14 @@ impl Stream {
         let Some(choice) = usize::try_from(index).ok().and_then(|at| self.choices.get_mut(at)) else { return };
         let at = choice.calls.len();
         choice.calls.push(call);
+        if self.old {
+            out.put_slice(b"\"function_call\":{\"name\":");
+            string(name, out);
+            out.put_slice(b",\"arguments\":");
+            string(args, out);
+            out.put_u8(b'}');
+            return;
+        }
         let _ = write!(out, "\"tool_calls\":[{{\"index\":{at},\"id\":");
         if id.is_empty() {
             string(&call_id(self.minted, index, at), out);
@@ -274,7 +293,7 @@ impl Stream {
 
     fn finish(&mut self, index: u32, reason: &Finish, out: &mut BytesMut) {
         let Some(choice) = self.choice(index).filter(|c| !c.finished) else { return };
-        let word = finish_word(reason, choice.calls.len() + choice.others);
+        let word = finish_word(reason, choice.calls.len() + choice.others, self.old);
         if self.open.as_ref().is_none_or(|o| o.choice != index) {
             let untold = !choice.role;
             self.begin(index, out);
@@ -403,10 +422,16 @@ impl Encode for Stream {
 
 // === helpers ===
 
+/// Whether a client asks with `functions`, the form before there were tools, and so knows no other in the answer.
+pub(super) fn is_old(request: &Request) -> bool {
+    request.raw.contains_key("functions") && !request.raw.contains_key("tools")
+}
+
 /// The finish reason in this API's words, agreeing with what was told.
-pub(super) fn finish_word(reason: &Finish, calls: usize) -> &'static str {
+pub(super) fn finish_word(reason: &Finish, calls: usize, old: bool) -> &'static str {
     match reconcile(reason.clone(), calls) {
         Finish::Length | Finish::Pause => "length",
+        Finish::ToolCalls if old => "function_call",
         Finish::ToolCalls => "tool_calls",
         Finish::ContentFilter => "content_filter",
         Finish::Stop | Finish::Other(_) => "stop",

@@ -1,6 +1,6 @@
 //! Writes a whole answer: gathers what a stream would have told and writes it as one body.
 
-use super::stream::{call_id, finish_word};
+use super::stream::{call_id, finish_word, is_old};
 use super::{refuse, usage};
 use crate::chat::{DialectId, Minted, Request};
 use crate::dialect::{Encode, End};
@@ -18,6 +18,8 @@ pub(super) struct Whole {
     minted: Minted,
     answers: Vec<Answer>,
     tops: Map<String, Value>,
+    /// The client speaks of functions, not of tools.
+    old: bool,
     closed: bool,
 }
 
@@ -54,6 +56,7 @@ impl Whole {
             minted: request.minted,
             answers: (0..request.choices.max(1)).map(|_| Answer::default()).collect(),
             tops: Map::new(),
+            old: is_old(request),
             closed: false,
         }
     }
@@ -152,7 +155,7 @@ impl Encode for Whole {
                     "object": "chat.completion",
                     "created": if created > 0 { created } else { self.minted.unix },
                     "model": if model.is_empty() { self.model.clone() } else { model },
-                    "choices": answers.into_iter().zip(0_u32..).map(|(a, index)| a.body(index)).collect::<Value>(),
+                    "choices": answers.into_iter().zip(0_u32..).map(|(a, index)| a.body(index, self.old)).collect::<Value>(),
                     "usage": usage::write(usage),
                 });
                 fill(&mut body, std::mem::take(&mut self.tops));
@@ -171,9 +174,9 @@ impl Encode for Whole {
 // === impl Answer ===
 
 impl Answer {
-    fn body(self, index: u32) -> Value {
+    fn body(self, index: u32, old: bool) -> Value {
         let others = usize::from(self.message.contains_key("tool_calls"));
-        let finish = self.finish.as_ref().map(|reason| finish_word(reason, self.calls.len() + others));
+        let finish = self.finish.as_ref().map(|reason| finish_word(reason, self.calls.len() + others, old));
         let silent = self.text.is_empty() && (!self.calls.is_empty() || others > 0 || !self.refusal.is_empty());
         let text = if silent { Value::Null } else { Value::String(self.text) };
         let refusal = if self.refusal.is_empty() { Value::Null } else { Value::String(self.refusal) };
@@ -181,7 +184,11 @@ impl Answer {
         if !self.reasoning.is_empty() {
             message["reasoning_content"] = Value::String(self.reasoning);
         }
-        if !self.calls.is_empty() {
+        if old {
+            if let Some(call) = self.calls.into_iter().next() {
+                message["function_call"] = json!({ "name": call.name, "arguments": call.args });
+            }
+        } else if !self.calls.is_empty() {
             let call = |call: Call| {
                 let function = json!({ "name": call.name, "arguments": call.args });
                 json!({ "id": call.id, "type": "function", "function": function })

@@ -8,6 +8,7 @@ use crate::dialect::chat::Chat;
 use crate::dialect::{Dialect, Expect, Flow};
 use crate::event::{Event, Identity, Place, Step};
 use crate::failure::{Kind, Stage};
+use proptest::prelude::{any, prop, proptest};
 
 #[test]
 fn an_ordinary_answer() {
@@ -345,5 +346,35 @@ fn a_whole_answer_is_read_like_a_stream() {
         ("", Kind::Framing),
     ] {
         assert_eq!(Chat.whole(body.as_bytes(), Expect { choices: 1 }).unwrap_err().kind, kind, "{body}");
+    }
+}
+
+proptest! {
+    /// Whatever comes, a decoder neither panics nor says nothing.
+    #[test]
+    fn broken_events_are_survived(
+        which in 0..5_usize, cuts in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6), twice in any::<bool>(),
+    ) {
+        let events = [
+            delta(r#"{"role":"assistant","content":"a\ud83d","reasoning":"b"}"#),
+            tools(r#"{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":\"\ud83d\"}"}}"#),
+            finish("stop"),
+            delta(r#"{"content":[{"type":"text","text":"x"}],"reasoning_details":[{"type":"reasoning.text","text":"e"}]}"#),
+            r#"{"error":{"code":"429","message":"m","metadata":{"raw":"x"},"details":[]},"choices":[{"error":{}}]}"#.to_owned(),
+        ];
+        let mut data = events[which].clone().into_bytes();
+        for (at, byte) in cuts {
+            let at = at.index(data.len());
+            data[at] = byte;
+        }
+        let event = crate::sse::Event { name: "".into(), data: data.into(), single_line: true };
+        let mut decoder = Chat.decoder(Expect { choices: 2 });
+        for _ in 0..1 + usize::from(twice) {
+            let mut step = Step::default();
+            if decoder.event(&event, &mut step).is_ok() {
+                assert!(!step.events.is_empty());
+            }
+        }
+        let _ = decoder.end(Some(&event), &mut Step::default());
     }
 }

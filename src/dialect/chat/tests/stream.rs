@@ -193,6 +193,21 @@ fn calls_have_indexes_of_their_own_and_the_finish_agrees() {
 }
 
 #[test]
+fn clients_that_speak_of_functions_are_answered_so() {
+    let open = |call| Event::ToolOpen { choice: 0, call, id: "x".to_owned(), name: "f".to_owned() };
+    let args = |args: &str| Event::ToolArgs { choice: 0, call: 0, args: args.to_owned() };
+    let events = || each(vec![who("a"), open(0), args("{\"a\""), args(":1}"), open(1), end(0, Finish::ToolCalls)]);
+    let ask = |stream| request(&json!({ "stream": stream, "functions": [{ "name": "f" }] }));
+    let wire = String::from_utf8(encode(&ask(true), &events())).unwrap();
+    assert!(wire.contains(r#""content":null,"function_call":{"name":"f","arguments":""}}"#), "{wire}");
+    assert!(wire.contains(r#""delta":{"function_call":{"arguments":":1}"}}"#), "{wire}");
+    assert!(wire.contains(r#""finish_reason":"function_call""#) && !wire.contains("tool_calls"), "{wire}");
+    let body: Value = serde_json::from_slice(&encode(&ask(false), &events())).unwrap();
+    assert_eq!(body["choices"][0]["message"]["function_call"], json!({ "name": "f", "arguments": "{\"a\":1}" }));
+    assert_eq!(body["choices"][0]["finish_reason"], "function_call");
+}
+
+#[test]
 fn fields_of_the_same_dialect_are_written_back_where_they_stood() {
     let logprobs = |token: &str| extra(Place::Choice(0), &json!({ "logprobs": { "content": [{ "token": token }] } }));
     let events = vec![
