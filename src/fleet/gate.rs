@@ -239,11 +239,7 @@ impl Gate {
         let inside = lock(&self.state);
         let Resting { limited, out } = inside.resting(model, credential);
         let circuit = inside.circuits.get(model).map(|circuit| &circuit.breaker);
-<<<<<<< HEAD
-        let state = circuit.map_or_else(|| State::from(inside.forced), |breaker| breaker.state(now));
-=======
         let state = circuit.map_or_else(|| inside.forced.into(), |breaker| breaker.state(now));
->>>>>>> health
         let blocked = match state {
             State::Closed => None,
             State::HalfOpen => circuit.and_then(|breaker| breaker.retry_at(now)),
