@@ -14,7 +14,7 @@
 
 use super::fence::{FenceState, Reopened};
 use super::fold::{Fences, Fold, Symbol};
-use super::held::Held;
+use super::held::{Exact, Held};
 use super::opener::Opener;
 use super::overlap::{Match, Overlap, Tail};
 use super::restart::Restart;
@@ -22,7 +22,6 @@ use super::shape::Block;
 use super::{Anchor, Join, Rejected, shape};
 use crate::turn::script;
 use std::sync::Arc;
-use unicode_normalization::char::decompose_canonical;
 
 /// A continuation whose start is not understood yet.
 #[derive(Debug)]
@@ -61,14 +60,6 @@ struct Heads {
 struct Open {
     restart: Restart,
     block: Block,
-}
-
-/// The anchor to the letter.
-#[derive(Debug, Default)]
-struct Exact {
-    text: Box<str>,
-    /// How many of its bytes came; `None` once something else did.
-    at: Option<usize>,
 }
 
 /// What was decided.
@@ -231,6 +222,7 @@ impl Align {
         self.swallows = true;
         self.anchor.at = None;
         self.quoted.at = None;
+        self.blocks.retain(|open| open.restart.is_alive());
         if let Some(heads) = &mut self.heads {
             heads.overlap.give_way();
             heads.opener.give_way();
@@ -245,7 +237,9 @@ impl Align {
             return Step::Take(told, "restart");
         }
         if let Some((found, how)) = self.best(at_last) {
-            return Step::Take(found, how);
+            // The whole turn may still have been told, to the letter.
+            let waits = !at_last && self.restart.is_alive() && !self.held.is_full();
+            return if waits { Step::Hold } else { Step::Take(found, how) };
         }
         let heads_alive = self.heads.as_ref().is_some_and(Heads::is_alive);
         if !at_last && (heads_alive || self.retells(false)) { Step::Swallow } else { Step::Reject(Rejected::Diverged) }
@@ -375,26 +369,14 @@ impl Align {
     fn settle(&mut self, step: Step) -> Verdict {
         match step {
             Step::Take(found, how) => {
-                let mut text = String::new();
-                if found.inside
-                    && let Some(ch) = self.held.before(found.end)
-                {
-                    // The letter is known, its marks are not.
-                    let mut parts = 0;
-                    decompose_canonical(ch, |part| {
-                        if parts > 0 {
-                            text.push(part);
-                        }
-                        parts += 1;
-                    });
-                }
-                text.push_str(self.held.after(found.end));
+                let text = self.held.new_after(found);
                 Verdict::New(text, how)
             }
             Step::Meet(_, how @ "verbatim") => Verdict::New(std::mem::take(&mut self.held.text), how),
             Step::Meet(at, how) => {
                 let (join, met) = shape::join(&self.delivered, self.held.after(at));
-                Verdict::Met(join, if how.is_empty() { met } else { how })
+                // A guess is the more important news.
+                Verdict::Met(join, if how.is_empty() || met == "guess" { met } else { how })
             }
             Step::Reject(rejected) => Verdict::Off(rejected),
             // Neither settles anything.
@@ -497,34 +479,6 @@ impl Align {
 impl Heads {
     fn is_alive(&self) -> bool {
         self.overlap.is_alive() || self.opener.is_alive() || self.fence.as_ref().is_some_and(Reopened::is_alive)
-    }
-}
-
-// === impl Exact ===
-
-impl Exact {
-    fn new(text: String) -> Self {
-        Self { text: text.into(), at: Some(0) }
-    }
-
-    /// Where it ends, if all of it came.
-    fn end(&self) -> Option<usize> {
-        self.at.filter(|&at| at == self.text.len())
-    }
-
-    /// Some of it came, and nothing else.
-    fn is_alive(&self) -> bool {
-        self.at.is_some_and(|at| at > 0 && at < self.text.len())
-    }
-
-    fn push(&mut self, ch: char) {
-        let Some(at) = self.at else { return };
-        let rest = &self.text[at..];
-        if rest.starts_with(ch) {
-            self.at = Some(at + ch.len_utf8());
-        } else if !rest.is_empty() {
-            self.at = None;
-        }
     }
 }
 
