@@ -275,7 +275,7 @@ fn any_end_that_is_repeated_is_dropped() {
 #[test]
 fn any_listed_preamble_before_the_anchor_is_dropped() {
     let acknowledged =
-        ["", "Sure, ", "Of course! ", "Okay:\n\n", "Sorry about that. ", "Apologies for the interruption — "];
+        ["Sure, ", "Of course! ", "Okay:\n\n", "Sorry about that. ", "Apologies for the interruption — "];
     let announced = [
         "continuing from where I left off:\n\n",
         "Continuing: ",
