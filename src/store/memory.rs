@@ -77,9 +77,7 @@ impl Memory {
         let now = (self.clock)();
         let mut shelf = self.shelf();
         shelf.expire(self.bounds.ttl, now);
-        let done = change(&mut shelf, now);
-        shelf.make_room(self.bounds.max_bytes);
-        done
+        change(&mut shelf, now)
     }
 
     /// A conversation is whole at every moment at which a lock could be poisoned.
@@ -99,7 +97,7 @@ impl Store for Memory {
             let mut kept = shelf.take(key).unwrap_or_else(|| Kept::new(key, now));
             let change = kept.conversation.ask(question);
             kept.weigh(change);
-            shelf.put(key, kept, now);
+            shelf.put(key, kept, self.bounds.max_bytes, now);
         });
         ready(Ok(())).boxed()
     }
@@ -109,7 +107,7 @@ impl Store for Memory {
             let Some(mut kept) = shelf.take(key) else { return };
             let change = kept.conversation.answer(turn, answer);
             kept.weigh(change.unwrap_or_default());
-            shelf.put(key, kept, now);
+            shelf.put(key, kept, self.bounds.max_bytes, now);
         });
         ready(Ok(())).boxed()
     }
@@ -140,7 +138,14 @@ impl Shelf {
         Some(kept)
     }
 
-    fn put(&mut self, key: &Key, mut kept: Kept, now: Instant) {
+    fn put(&mut self, key: &Key, mut kept: Kept, max_bytes: usize, now: Instant) {
+        if max_bytes < kept.bytes {
+            // Nobody else has to go for what does not fit anyway.
+            tracing::warn!(conversation = &*key.conversation, bytes = kept.bytes, "too large for store.max_bytes");
+            self.holdings.evicted += 1;
+            return;
+        }
+        self.make_room(max_bytes - kept.bytes);
         self.number += 1;
         kept.written = (now, self.number);
         self.holdings.bytes += kept.bytes;
@@ -159,8 +164,8 @@ impl Shelf {
         }
     }
 
-    fn make_room(&mut self, max_bytes: usize) {
-        while self.holdings.bytes > max_bytes
+    fn make_room(&mut self, room: usize) {
+        while room < self.holdings.bytes
             && let Some(key) = self.idle.first_key_value().map(|(_, key)| key.clone())
         {
             self.take(&key);
