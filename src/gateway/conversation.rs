@@ -158,9 +158,14 @@ impl Inner {
         what: &'static str,
         call: impl Future<Output = Result<T, Unavailable>>,
     ) -> Option<T> {
-        let late = |_| Err(Unavailable(format!("no answer within {} ms", STORE_PATIENCE.as_millis())));
-        let done = tokio::time::timeout(STORE_PATIENCE, call).await.unwrap_or_else(late);
+        let done = Self::store_reply(call).await;
         self.store_gave(what, done)
+    }
+
+    /// What the store gives, within bounds.
+    pub(super) async fn store_reply<T>(call: impl Future<Output = Result<T, Unavailable>>) -> Result<T, Unavailable> {
+        let late = |_| Err(Unavailable(format!("no answer within {} ms", STORE_PATIENCE.as_millis())));
+        tokio::time::timeout(STORE_PATIENCE, call).await.unwrap_or_else(late)
     }
 
     fn store_gave<T>(&self, what: &'static str, done: Result<T, Unavailable>) -> Option<T> {

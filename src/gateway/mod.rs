@@ -213,7 +213,7 @@ impl Gateway {
     /// # Errors
     /// Where the store cannot be asked now.
     pub async fn conversation(&self, key: &Key) -> Result<Option<ConversationView>, Unavailable> {
-        let kept = self.0.store.load(key).await?;
+        let kept = Inner::store_reply(self.0.store.load(key)).await?;
         Ok(kept.map(|conversation| ConversationView::of(key, &conversation)))
     }
 
@@ -222,7 +222,7 @@ impl Gateway {
     /// # Errors
     /// Where the store cannot be asked now.
     pub async fn forget(&self, key: &Key) -> Result<bool, Unavailable> {
-        self.0.store.forget(key).await
+        Inner::store_reply(self.0.store.forget(key)).await
     }
 
     /// How often the store failed or was too slow; those turns went on without it.
