@@ -1,13 +1,11 @@
 //! Conversations over real sockets: what a second turn is told of the first, however that ended, and who may see it.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test's panic is its report")]
+#![expect(clippy::unwrap_used, reason = "a test's panic is its report")]
 
 mod support;
 
-use axum::body::Body;
-use futures::StreamExt;
 use futures::future::BoxFuture;
-use futures::stream;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
+use futures::{StreamExt, stream};
+use http::{HeaderMap, Method};
 use segue::gateway::Gateway;
 use segue::rig::origin::{Fate, Origin, Scripts};
 use segue::rig::script::{Break, Reject, Script, ToolCall};
@@ -19,81 +17,10 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-use support::house::{Heard, House};
-use tower::ServiceExt;
-
-const SOON: Duration = Duration::from_secs(5);
-
-fn ms(ms: u64) -> Duration {
-    Duration::from_millis(ms)
-}
-
-fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
-    let pair =
-        |(name, value): &(&'static str, &str)| (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap());
-    pairs.iter().map(pair).collect()
-}
-
-fn append() -> HeaderMap {
-    headers(&[("x-segue-history", "append")])
-}
-
-fn user(text: &str) -> Value {
-    json!({"role": "user", "content": text})
-}
-
-fn body(conversation: &str, text: &str) -> Value {
-    json!({"model": "main", "stream": true, "conversation_id": conversation, "messages": [user(text)]})
-}
-
-async fn ask(house: &House, conversation: &str, text: &str) -> Heard {
-    house.post("/v1/chat/completions", append(), body(conversation, text).to_string().into()).await
-}
-
-/// Asks, hears so many events, and hangs up.
-async fn ask_and_leave(house: &House, headers: HeaderMap, body: &Value, events: usize) {
-    let url = format!("http://{}/v1/chat/completions", house.addr);
-    let answer = Client::new().unwrap().post(&url, headers, body.to_string()).await.unwrap();
-    assert_eq!(answer.status, 200);
-    let heard = answer.events().take(events).collect::<Vec<_>>().await;
-    assert_eq!(heard.len(), events);
-}
-
-/// The messages of the request number `number` that a provider got.
-fn asked(origin: &Origin, number: u64) -> Vec<Value> {
-    origin.records().get(number).unwrap().body["messages"].as_array().unwrap().clone()
-}
-
-fn roles(messages: &[Value]) -> Vec<&str> {
-    messages.iter().map(|m| m["role"].as_str().unwrap()).collect()
-}
-
-/// `role:state:text` of what is kept.
-async fn kept(gateway: &Gateway, tenant: Option<&str>, conversation: &str) -> Vec<String> {
-    let view = gateway.conversation(&Key::new(tenant, conversation)).await.unwrap();
-    let line = |turn: segue::store::view::TurnView| match turn.state {
-        Some(state) => format!("{}:{state}:{}", turn.role, turn.text),
-        None => format!("{}:{}", turn.role, turn.text),
-    };
-    view.map(|view| view.turns.into_iter().map(line).collect()).unwrap_or_default()
-}
-
-async fn admin(gateway: &Gateway, method: Method, path: &str) -> (u16, Value) {
-    let request = Request::builder().method(method).uri(path).body(Body::empty()).unwrap();
-    let response = segue::admin::routes(gateway.clone(), None).oneshot(request).await.unwrap();
-    let status = response.status().as_u16();
-    let bytes = axum::body::to_bytes(response.into_body(), 1 << 20).await.unwrap();
-    (status, serde_json::from_slice(&bytes).unwrap())
-}
-
-fn slow(text: &str) -> Script {
-    Script::telling(text).paced(Duration::ZERO, ms(40))
-}
-
-fn words(count: usize) -> String {
-    (0..count).map(|n| format!("w{n}")).collect::<Vec<_>>().join(" ")
-}
+use support::house::House;
+use support::talk::{
+    SOON, admin, append, ask, ask_and_leave, asked, body, headers, kept, ms, roles, slow, user, words,
+};
 
 // === what the next turn is told ===
 
@@ -191,11 +118,8 @@ async fn messages_clients_append_too_and_signed_thinking_is_told_again() {
     // What the client was told, block for block.
     let told = &first.body["content"];
     let again = &messages[1]["content"];
-    if told[0]["signature"].as_str().is_some_and(|s| !s.is_empty()) {
-        assert_eq!(again, told);
-    } else {
-        assert_eq!(again, "Hello there.");
-    }
+    assert!(told[0]["signature"].as_str().is_some_and(|s| !s.is_empty()), "{told}");
+    assert_eq!(again, told);
     // And what was said before is the same bytes in the next turn.
     house.post("/v1/messages", append(), body("more", None).into()).await;
     let later = asked(&house.origins[0], 2);
@@ -282,101 +206,6 @@ async fn of_a_whole_answer_that_was_not_waited_for_nothing_is_kept() {
     ask(&house, "c", "and now?").await.assert_whole("second");
     assert_eq!(asked(&house.origins[0], 1), [user("go"), user("and now?")]);
     assert_eq!(kept(&house.gateway, None, "c").await[1], "assistant:interrupted:");
-}
-
-// === one turn at a time ===
-
-#[tokio::test]
-async fn a_second_turn_is_rejected_and_the_first_is_not_touched() {
-    let scripts = Scripts::sequence(vec![slow(&words(25)), Script::telling("Yes.")]);
-    let house = House::of(vec![("chat", scripts)], "", "conversation = \"reject\"").await;
-    let second = async {
-        tokio::time::sleep(ms(150)).await;
-        let start = Instant::now();
-        (ask(&house, "c", "two").await, start.elapsed())
-    };
-    let other = async {
-        tokio::time::sleep(ms(150)).await;
-        ask(&house, "d", "of another conversation").await
-    };
-    let (first, (second, waited), other) = tokio::join!(ask(&house, "c", "one"), second, other);
-    first.assert_whole("first");
-    assert_eq!(first.text, words(25));
-    assert_eq!((second.status, &second.body["error"]["code"]), (409, &json!("conversation_busy")));
-    assert!(ms(240) <= waited && waited < ms(900), "{waited:?}");
-    other.assert_whole("other");
-    assert_eq!(house.origins[0].records().total(), 2);
-    assert_eq!(kept(&house.gateway, None, "c").await.len(), 2, "what was rejected is not kept");
-}
-
-#[tokio::test]
-async fn a_second_turn_waits_its_turn_and_no_longer_than_its_deadline() {
-    let scripts = Scripts::sequence(vec![slow(&words(20)), Script::telling("Yes.")]);
-    let house = House::of(vec![("chat", scripts)], "", "conversation = \"queue\"").await;
-    let after = |wait: u64, more: HeaderMap, text: &'static str| {
-        let house = &house;
-        async move {
-            tokio::time::sleep(ms(wait)).await;
-            let mut headers = append();
-            headers.extend(more);
-            house.post("/v1/chat/completions", headers, body("c", text).to_string().into()).await
-        }
-    };
-    let impatient = headers(&[("x-segue-deadline-ms", "100")]);
-    let (first, second, third, gone) = tokio::join!(
-        after(0, HeaderMap::new(), "one"),
-        after(100, HeaderMap::new(), "two"),
-        after(200, HeaderMap::new(), "three"),
-        after(150, impatient, "four")
-    );
-    first.assert_whole("first");
-    second.assert_whole("second");
-    third.assert_whole("third");
-    assert_eq!((gone.status, &gone.body["error"]["code"]), (409, &json!("conversation_busy")));
-    assert_eq!(roles(&asked(&house.origins[0], 2)), ["user", "assistant", "user", "assistant", "user"]);
-    let kept = kept(&house.gateway, None, "c").await;
-    let questions: Vec<&str> = kept.iter().filter_map(|line| line.strip_prefix("user:")).collect();
-    assert_eq!(questions, ["one", "two", "three"]);
-    assert_eq!(house.gateway.open_turns(), 0);
-}
-
-#[tokio::test]
-async fn a_newer_turn_takes_the_place_of_the_older() {
-    let scripts = Scripts::sequence(vec![slow(&words(200)), Script::telling("Yes.")]);
-    let house = House::of(vec![("chat", scripts)], "", "conversation = \"supersede\"").await;
-    let second = async {
-        tokio::time::sleep(ms(300)).await;
-        let start = Instant::now();
-        (ask(&house, "c", "two").await, start.elapsed())
-    };
-    let (first, (second, took)) = tokio::join!(ask(&house, "c", "one"), second);
-    assert_eq!((first.errors.len(), first.done), (1, 0), "the old client is told");
-    assert_eq!(first.errors[0]["code"], json!("superseded"));
-    second.assert_whole("second");
-    assert!(took < ms(500), "{took:?}");
-    let messages = asked(&house.origins[0], 1);
-    assert_eq!(roles(&messages), ["user", "assistant", "user"]);
-    assert_eq!(messages[1]["content"], json!(first.text), "what the client was told, to the character");
-    assert_eq!(kept(&house.gateway, None, "c").await[1], format!("assistant:interrupted:{}", first.text));
-    let origin = house.origins[0].records();
-    assert!(origin.until(SOON, |all| all[0].fate == Fate::Cancelled).await);
-}
-
-#[tokio::test]
-async fn a_turn_whose_client_stopped_reading_is_superseded_all_the_same() {
-    let endless = Script::of_pieces((0..20_000).map(|n| format!("{n:01000} ")).collect());
-    let scripts = Scripts::sequence(vec![endless, Script::telling("Yes.")]);
-    let house = House::of(vec![("chat", scripts)], "", "conversation = \"supersede\"").await;
-    let url = format!("http://{}/v1/chat/completions", house.addr);
-    let unread = Client::new().unwrap().post(&url, append(), body("c", "one").to_string()).await.unwrap();
-    tokio::time::sleep(ms(700)).await;
-    let start = Instant::now();
-    ask(&house, "c", "two").await.assert_whole("second");
-    assert!(start.elapsed() < ms(1500), "{:?}", start.elapsed());
-    let origin = house.origins[0].records();
-    assert!(origin.until(ms(1000), |all| all[0].fate == Fate::Cancelled).await, "the provider is let go at once");
-    assert_eq!(roles(&asked(&house.origins[0], 1)), ["user", "assistant", "user"]);
-    drop(unread);
 }
 
 // === who it stays with ===

@@ -14,7 +14,7 @@ struct Bench {
 
 impl Bench {
     fn new(max_bytes: usize, ttl_ms: u64) -> Self {
-        let (start, ms) = (Instant::now(), Arc::new(AtomicU64::new(0)));
+        let (start, ms) = (tokio::time::Instant::now().into_std(), Arc::new(AtomicU64::new(0)));
         let clock = {
             let ms = Arc::clone(&ms);
             Arc::new(move || start + Duration::from_millis(ms.load(Ordering::Relaxed)))

@@ -52,9 +52,9 @@ fn a_call_without_its_result_goes_and_what_has_nothing_left_to_say_with_it() {
 #[test]
 fn a_result_without_its_call_goes() {
     let orphan = message("user", &[result("a"), text("?")]);
-    assert_eq!(mended(&[orphan.clone()], 1), [message("user", &[text("?")])]);
+    assert_eq!(mended(std::slice::from_ref(&orphan), 1), [message("user", &[text("?")])]);
     assert_eq!(mended(&[message("user", &[result("a")]), text("new")], 1), [text("new")]);
-    assert_eq!(mended(&[orphan.clone()], 0), [orphan]);
+    assert_eq!(mended(std::slice::from_ref(&orphan), 0), [orphan]);
 }
 
 #[test]
