@@ -1,7 +1,8 @@
 //! `segue mock`: the scripted provider, alone.
 
 use super::environment::Environment;
-use super::{Failed, log, stop};
+use super::stop::Signals;
+use super::{Failed, log};
 use crate::config::Resolver;
 use crate::rig::{mock, names};
 use clap::builder::StyledStr;
@@ -32,6 +33,7 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode, Failed> {
         None => mock::File::default(),
         Some(path) => read(path)?,
     };
+    let mut signals = Signals::listen()?;
     let origin = mock::start(args.listen, file).await.map_err(|error| {
         Failed::Setup(format!("--listen: cannot listen on {}: {error}; choose another address", args.listen))
     })?;
@@ -43,7 +45,7 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode, Failed> {
          try it:\n  {}\nCtrl-C stops it; `segue mock --help` names all faults",
         super::serve::curl(&url, "fault-stall@20", None)
     );
-    stop::told().await;
+    signals.told().await;
     origin.stop().await;
     Ok(ExitCode::SUCCESS)
 }

@@ -126,45 +126,47 @@ fn shown(line: &str, key: &str) -> Option<String> {
     if lost || line.chars().count() > LONGEST {
         return None;
     }
-    let folded = line.to_ascii_lowercase();
-    let secret = key.is_empty() || SECRETS.iter().any(|word| folded.contains(word) || key.contains(word));
-    Some(if secret { veiled(line) } else { line.to_owned() })
+    let words =
+        |text: &str| text.to_ascii_lowercase().split(|c: char| !(c.is_alphanumeric() || c == '_')).any(is_secret);
+    Some(veiled(line, key.is_empty() || words(line) || words(key)))
 }
 
-/// `line` with the inside of its strings hidden, so that every other character keeps its place.
-fn veiled(line: &str) -> String {
-    let mut quote = None;
-    line.chars()
-        .map(|c| match quote {
-            None if c == '"' || c == '\'' => {
-                quote = Some(c);
-                c
-            }
-            None => c,
-            Some(open) if c == open => {
-                quote = None;
-                c
-            }
-            Some(_) => '*',
-        })
-        .collect()
+/// Whether what stands under this key may be secret.
+fn is_secret(word: &str) -> bool {
+    word == "token" || SECRETS.iter().any(|secret| word.contains(secret))
 }
 
-/// Keys whose values may be secret, or tables of such.
-const SECRETS: [&str; 12] = [
-    "api_key",
-    "token",
-    "credential",
-    "header",
-    "query",
-    "url",
-    "webhook",
-    "sha256",
-    "secret",
-    "password",
-    "auth",
-    "cert",
-];
+/// `line` with the inside of its strings hidden, of `all` or of those that are as long as a key, so that every other
+/// character keeps its place.
+fn veiled(line: &str, all: bool) -> String {
+    let mut out = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some(start) = rest.find(['"', '\'']) {
+        let (before, string) = rest.split_at(start + 1);
+        out.push_str(before);
+        let end = string.find(if before.ends_with('"') { '"' } else { '\'' }).unwrap_or(string.len());
+        let (inside, after) = string.split_at(end);
+        let length = inside.chars().count();
+        if all || length > SHORT {
+            out.extend(std::iter::repeat_n('*', length));
+        } else {
+            out.push_str(inside);
+        }
+        // The closing quote, if there is one.
+        let close = after.chars().next().map_or(0, char::len_utf8);
+        out.push_str(&after[..close]);
+        rest = &after[close..];
+    }
+    out.push_str(rest);
+    out
+}
+
+/// In the names of keys whose values may be secret, or are tables of such.
+const SECRETS: [&str; 11] =
+    ["key", "auth", "credential", "header", "query", "url", "webhook", "sha256", "secret", "password", "cert"];
+
+/// No string up to this length is taken for a secret for its length alone.
+const SHORT: usize = 20;
 
 /// A longer line is not shown.
 const LONGEST: usize = 160;
@@ -232,6 +234,7 @@ mod tests {
             ("connections.a.headers.x-key", "x-key = \"sk-hush\""),
             ("", "api_key = \"sk-hush"),
             ("", "sk-hush"),
+            ("connections.a.apikye", "apikye = \"sk-hush-hush-hush-hush\""),
             ("alerts.webhook", "webhook = \"https://hooks/sk-hush\""),
         ] {
             let told = text(&[problem(1, 1, key, "is wrong", "")], line);

@@ -3,7 +3,8 @@
 use super::environment::Environment;
 use super::log::{self, Format};
 use super::paint::{Ink, Paint};
-use super::{Failed, problems, stop};
+use super::stop::Signals;
+use super::{Failed, problems};
 use crate::config::lookup::{self, Location};
 use crate::config::{Config, Loaded};
 use crate::gateway::Gateway;
@@ -58,13 +59,14 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode, Failed> {
     let operators = bind(config.admin.listen, "admin.listen").await?;
     config.server.listen = clients.local_addr()?;
     config.admin.listen = operators.local_addr()?;
+    let mut signals = Signals::listen()?;
     told(announce(&location, &config, format));
     let gateway = Gateway::new(config).map_err(Failed::Setup)?;
     let stop = CancellationToken::new();
     tokio::spawn({
         let stop = stop.clone();
         async move {
-            stop::told().await;
+            signals.told().await;
             stop.cancel();
         }
     });

@@ -327,7 +327,7 @@ mod tests {
             Account::of(Witnesses { act, heard: &heard, primary: None, fallback: None, turn: None }).problems.len()
         };
         let base = count(|_| {});
-        assert_eq!(count(|h| drop(h.ids.insert("b".to_owned()))), base + 1);
+        assert_eq!(count(|h| h.ids.extend(["b".to_owned()])), base + 1);
         assert_eq!(count(|h| h.finishes.push("stop".to_owned())), base + 1);
         assert_eq!(count(|h| h.terminators = 0), base + 1);
         assert_eq!(count(|h| h.stray.push("an error".to_owned())), base + 1);

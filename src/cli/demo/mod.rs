@@ -9,7 +9,8 @@ mod stage;
 mod tryout;
 
 use super::paint::Paint;
-use super::{Failed, log, stop};
+use super::stop::Signals;
+use super::{Failed, log};
 use crate::upstream::client::Client;
 use account::{Account, Witnesses};
 use acts::{ACTS, Act, Tempo};
@@ -71,6 +72,8 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode, Failed> {
         accounts
     };
     let exact = accounts.iter().all(|account| account.exact);
+    // Until here Ctrl-C ends the show at once, as it should.
+    let mut signals = if args.serve { Some(Signals::listen()?) } else { None };
     if args.json {
         let version = env!("CARGO_PKG_VERSION");
         let urls = (stage.base_url(), format!("http://{}", stage.operators));
@@ -83,9 +86,9 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode, Failed> {
         writeln!(out, "\n{}", tryout::NEXT)?;
     }
     out.flush()?;
-    if args.serve {
+    if let Some(signals) = &mut signals {
         tokio::select! {
-            () = stop::told() => {}
+            () = signals.told() => {}
             watched = tryout::watch(&mut out, &stage), if !args.json => watched?,
         }
     }
