@@ -195,6 +195,7 @@ fn nonsense_is_refused_with_a_remedy() {
         (&["serve", "--listen", "0.0.0.0:0"][..], ("SEGUE_LOG", "warn"), "without tenants everyone who reaches"),
         (&["serve", "--admin", "0.0.0.0:0"][..], ("SEGUE_LOG", "warn"), "admin.token"),
         (&["mock", "--script", "Cargo.toml"][..], ("SEGUE_LOG", "warn"), "Cargo.toml: "),
+        (&["demo", "--listen", "0.0.0.0:0"][..], ("SEGUE_LOG", "warn"), "this machine alone"),
         (&["serve", "--listen", "nowhere"][..], ("SEGUE_LOG", "warn"), "--listen"),
     ] {
         let mut command = segue(arguments);
@@ -266,7 +267,7 @@ fn every_command_helps_with_examples() {
         assert!(help.contains("Exit codes:"), "{help}");
     }
     let (_, help, _) = run(&["mock", "--help"]);
-    assert!(help.contains("fault-stall@N") && help.contains("seam-obedient"), "{help}");
+    assert!(help.contains("fault-stall@N") && help.contains("restart-diverges"), "{help}");
 }
 
 #[test]

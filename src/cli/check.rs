@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// Check a configuration: what is wrong, what is unwise, and what every level comes down to.
+/// Say what is wrong with a configuration, or unwise, and draw its chains.
 ///
-/// Draws each chain down to vendor, cloud and region, and names every single event that would take out two or more of
-/// its targets. Nothing is asked over the network.
+/// Each chain is drawn down to vendor, cloud and region, and every single event is named that would take out two or
+/// more of its targets. Nothing is asked over the network.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {

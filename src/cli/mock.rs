@@ -10,9 +10,9 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
-/// Run a scripted provider: Chat Completions and Anthropic Messages, with faults by the model's name.
+/// Run a scripted provider, whose faults are chosen by the model's name.
 ///
-/// It tells a pleasant text at reading speed, without a key and without cost, and breaks on request: ask for the model
+/// It speaks Chat Completions and Anthropic Messages, and tells a pleasant text at reading speed, without a key and without cost, and breaks on request: ask for the model
 /// `fault-reset@20`, and the connection is reset in place of the twentieth token.
 #[derive(Debug, clap::Args)]
 #[command(after_help = help())]
@@ -66,9 +66,12 @@ const EXAMPLES: &str = "\
 Examples:
   segue mock
   segue mock --listen 127.0.0.1:0 --script provider.toml
-  curl -N http://127.0.0.1:8081/v1/chat/completions -H 'content-type: application/json' \\
-    -d '{\"model\": \"mock+fault-stall@20\", \"stream\": true, \"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}]}'
-  curl -N http://127.0.0.1:8081/v1/messages -H 'content-type: application/json' \\
+  curl -N http://127.0.0.1:8081/v1/chat/completions \\
+    -H 'content-type: application/json' \\
+    -d '{\"model\": \"mock+fault-stall@20\", \"stream\": true,
+         \"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}]}'
+  curl -N http://127.0.0.1:8081/v1/messages \\
+    -H 'content-type: application/json' \\
     -d '{\"model\": \"seam-preamble\", \"stream\": true, \"max_tokens\": 500,
          \"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}]}'
 
@@ -81,7 +84,8 @@ A script, for --script; the whole vocabulary is that of the names above:
   continuation = \"preamble\"
   fault = { at = 12, how = { pings_only = { every = \"1s\" } } }
   content = { text = \"Told word by word, until it breaks.\" }
-  pace = { headers = \"50ms\", first = \"200ms\", gap = { log_normal = { median = \"30ms\", sigma = 0.6 } } }
+  pace.first = \"200ms\"
+  pace.gap = { log_normal = { median = \"30ms\", sigma = 0.6 } }
 Several of them: under `models.NAME`, under `default`, or one after the other in `sequence`.";
 
 #[cfg(test)]

@@ -60,10 +60,10 @@ async fn run(command: Command) -> Result<ExitCode, Failed> {
 
 const EXAMPLES: &str = "\
 Examples:
-  segue demo                                    see it work, with nothing set up
-  OPENAI_API_KEY=… ANTHROPIC_API_KEY=… segue serve   run it on the keys that you have
-  segue check --config segue.toml               what is wrong with a configuration, or unwise
-  segue COMMAND --help                          options, examples and exit codes of a command";
+  segue demo                        see it work, with nothing set up
+  OPENAI_API_KEY=… segue serve      run it on the keys that you have
+  segue check --config segue.toml   what is wrong with a configuration, or unwise
+  segue COMMAND --help              options, examples and exit codes of a command";
 
 #[cfg(test)]
 mod tests {

@@ -147,7 +147,7 @@ fn veiled(line: &str, all: bool) -> String {
         let end = string.find(if before.ends_with('"') { '"' } else { '\'' }).unwrap_or(string.len());
         let (inside, after) = string.split_at(end);
         let length = inside.chars().count();
-        if all || length > SHORT {
+        if (all || length > SHORT) && !names_a_source(before) {
             out.extend(std::iter::repeat_n('*', length));
         } else {
             out.push_str(inside);
@@ -159,6 +159,13 @@ fn veiled(line: &str, all: bool) -> String {
     }
     out.push_str(rest);
     out
+}
+
+/// Whether what is before a string says that it is the name of a variable or a file.
+fn names_a_source(before: &str) -> bool {
+    let key = before.trim_end_matches(['"', '\'']).trim_end().strip_suffix('=').map(str::trim_end).unwrap_or_default();
+    let key = key.rsplit([' ', '{', ',']).next().unwrap_or_default();
+    key == "env" || key == "file"
 }
 
 /// In the names of keys whose values may be secret, or are tables of such.
@@ -240,6 +247,13 @@ mod tests {
             let told = text(&[problem(1, 1, key, "is wrong", "")], line);
             assert!(!told.contains("hush") && told.contains("segue.toml:1:1"), "{told}");
         }
+    }
+
+    #[test]
+    fn the_names_of_variables_and_files_are_no_secrets() {
+        let line = "api_key = { env = \"OPENAI_API_KEY\" } # or {file=\"/run/a\"}, not \"sk-hush\"";
+        let told = text(&[problem(1, 1, "connections.a.api_key", "is not set", "")], line);
+        assert!(told.contains("{ env = \"OPENAI_API_KEY\" } # or {file=\"/run/a\"}, not \"*******\""), "{told}");
     }
 
     #[test]

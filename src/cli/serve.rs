@@ -111,10 +111,12 @@ pub async fn serve(gateway: Gateway, clients: TcpListener, operators: TcpListene
 
 /// A line for a shell that streams a turn from `base_url`.
 pub(super) fn curl(base_url: &str, model: &str, key: Option<&str>) -> String {
-    let key = key.map(|key| format!(" -H \"authorization: Bearer {key}\"")).unwrap_or_default();
+    let key = key.map(|key| format!(" \\\n    -H \"authorization: Bearer {key}\"")).unwrap_or_default();
     format!(
-        "curl -N {base_url}/chat/completions -H 'content-type: application/json'{key} \\\n    \
-         -d '{{\"model\": \"{model}\", \"stream\": true, \"messages\": [{{\"role\": \"user\", \"content\": \"Hello!\"}}]}}'"
+        "curl -N {base_url}/chat/completions \\\n    \
+         -H 'content-type: application/json'{key} \\\n    \
+         -d '{{\"model\": \"{model}\", \"stream\": true,\n         \
+         \"messages\": [{{\"role\": \"user\", \"content\": \"Hello!\"}}]}}'"
     )
 }
 
@@ -222,8 +224,10 @@ Examples:
   segue serve --config segue.toml
   OPENAI_API_KEY=… ANTHROPIC_API_KEY=… segue serve
   OLLAMA_HOST=127.0.0.1:11434 segue serve --listen 127.0.0.1:8090
-  curl -N http://127.0.0.1:8080/v1/chat/completions -H 'content-type: application/json' \\
-    -d '{\"model\": \"normal\", \"stream\": true, \"messages\": [{\"role\": \"user\", \"content\": \"Hello!\"}]}'
+  curl -N http://127.0.0.1:8080/v1/chat/completions \\
+    -H 'content-type: application/json' \\
+    -d '{\"model\": \"normal\", \"stream\": true,
+         \"messages\": [{\"role\": \"user\", \"content\": \"Hello!\"}]}'
 
 Environment:
   SEGUE_LOG         what is logged: `info` (the default), `warn`, `segue=debug`, `segue::gateway=trace,info`

@@ -49,6 +49,9 @@ pub(super) struct Args {
 /// Plays all acts.
 pub(super) async fn run(args: &Args) -> Result<ExitCode, Failed> {
     log::start("error")?;
+    if !args.listen.ip().is_loopback() {
+        return Err(Failed::Setup(format!("--listen: the demo serves this machine alone, not {}", args.listen)));
+    }
     let tempo = if args.fast { Tempo::FAST } else { Tempo::READING };
     let stage = Stage::set(args.listen, tempo).await?;
     let client = Client::new().map_err(|broken| Failed::Setup(broken.to_string()))?;
