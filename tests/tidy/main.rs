@@ -40,11 +40,14 @@ const FLOORS: [(&str, u32); 24] = [
 ];
 
 /// Imports within a floor, each with its reason. Together they must not make a circle.
-const NEIGHBOURS: [(&str, &str, &str); 5] = [
+const NEIGHBOURS: [(&str, &str, &str); 8] = [
+    ("admin", "server", "it listens in the same way"),
+    ("bench", "server", "it measures a gateway that serves"),
     ("event", "chat", "an event names the dialect of what has no common form"),
     ("event", "failure", "a signal may be a failure"),
     ("health", "failure", "a verdict is what a failure means for a target"),
     ("retry_after", "failure", "it reads a time to ask again"),
+    ("rig", "fleet", "it breaks what the fleet asks, inside the process"),
     ("routing", "turn", "a candidate says how its target goes on with a turn"),
 ];
 
@@ -266,9 +269,9 @@ fn every_dialect_has_goldens() {
     let wrong = dialects().into_iter().filter(|dialect| {
         let golden = root().join("tests/golden").join(dialect);
         let count = |end: &str| walk(&golden).iter().filter(|p| p.to_string_lossy().ends_with(end)).count();
-        count(".sse") == 0 && count(".bin") == 0
+        count(".sse") + count(".bin") < 10
     });
-    report("dialects without a transcript in tests/golden", wrong);
+    report("dialects with fewer than ten transcripts in tests/golden", wrong);
 }
 
 #[test]
