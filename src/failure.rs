@@ -24,7 +24,7 @@ pub struct Failure {
     pub said: Said,
 }
 
-/// The kinds of failure; DESIGN names, which the admin interface shows as they stand.
+/// The kinds of failure, under the names that the admin interface shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
     /// The connection was refused or timed out.
