@@ -132,7 +132,8 @@ impl Anchor {
         )
     }
 
-    fn delimiter(&self) -> (&'static str, &'static str) {
+    /// What stands before and after the anchor where it is quoted.
+    pub(super) fn delimiter(&self) -> (&'static str, &'static str) {
         const PAIRS: [(&str, &str); 5] = [("«", "»"), ("<<<", ">>>"), ("⟦", "⟧"), ("[[[", "]]]"), ("§§§", "§§§")];
         let fits = |(open, close): &&(&str, &str)| !self.text.contains(open) && !self.text.contains(close);
         PAIRS.iter().find(fits).copied().unwrap_or(("⟪⟪⟪", "⟫⟫⟫"))

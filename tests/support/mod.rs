@@ -4,5 +4,6 @@
 
 pub(crate) mod attempt;
 pub(crate) mod h2;
+pub(crate) mod house;
 pub(crate) mod lines;
 pub(crate) mod raw;

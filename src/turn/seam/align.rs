@@ -12,14 +12,16 @@
 //!
 //! All of it goes by single characters, so how the text was cut into pieces cannot matter.
 
+use super::fence::{FenceState, Reopened};
 use super::fold::{Fences, Fold, Symbol};
+use super::held::{Exact, Held};
 use super::opener::Opener;
 use super::overlap::{Match, Overlap, Tail};
 use super::restart::Restart;
-use super::{Join, Rejected, shape};
+use super::shape::Block;
+use super::{Anchor, Join, Rejected, shape};
 use crate::turn::script;
 use std::sync::Arc;
-use unicode_normalization::char::decompose_canonical;
 
 /// A continuation whose start is not understood yet.
 #[derive(Debug)]
@@ -28,14 +30,18 @@ pub(super) struct Align {
     /// Where the white space at the end of the delivered text starts.
     until: usize,
     anchor: Exact,
+    /// The anchor between the marks that it was quoted in.
+    quoted: Exact,
     tail: Tail,
     heads: Option<Heads>,
     echo: bool,
     restart: Restart,
-    blocks: Vec<(Restart, u32)>,
+    blocks: Vec<Open>,
     fold: Fold,
     scratch: Vec<Symbol>,
     held: Held,
+    /// So much was told again that it is dropped as it comes.
+    swallows: bool,
     /// The delivered text repeats itself within the anchor; found out when it matters.
     loops: Option<bool>,
     steps: u64,
@@ -49,39 +55,11 @@ struct Heads {
     fence: Option<Reopened>,
 }
 
-/// The anchor to the letter.
+/// A block that is open at the end of the delivered text, told again from its start.
 #[derive(Debug)]
-struct Exact {
-    text: Box<str>,
-    /// How many of its bytes came; `None` once something else did.
-    at: Option<usize>,
-}
-
-/// A fence with the same words as the one that is open, said again.
-#[derive(Debug)]
-struct Reopened {
-    line: Box<str>,
-    at: usize,
-    state: FenceState,
-    overlap: Overlap,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum FenceState {
-    Matching,
-    /// The line is complete; the text goes on at this byte.
-    Open(usize),
-    Off,
-}
-
-/// What came and is neither new nor known.
-#[derive(Debug)]
-struct Held {
-    text: String,
-    /// How many bytes of the continuation came before it.
-    base: usize,
-    chars: usize,
-    window: usize,
+struct Open {
+    restart: Restart,
+    block: Block,
 }
 
 /// What was decided.
@@ -96,6 +74,7 @@ pub(super) enum Verdict {
 }
 
 /// What to do about what is held.
+#[derive(Clone, Copy, Debug)]
 enum Step {
     Hold,
     Swallow,
@@ -108,36 +87,46 @@ enum Step {
 
 impl Align {
     /// Expects `anchor`, or anything else that `delivered` can be continued with.
-    pub(super) fn new(delivered: Arc<str>, anchor: &str, window: usize) -> Self {
+    pub(super) fn new(delivered: Arc<str>, anchor: &Anchor, window: usize) -> Self {
+        let text = anchor.text.as_str();
         let until = delivered.trim_end().len();
-        let start = if anchor.is_empty() { None } else { until.checked_sub(anchor.len()) };
-        let start = start.filter(|&start| delivered.as_bytes()[start..until] == *anchor.as_bytes());
+        let start =
+            if delivered[..until].ends_with(text) && !text.is_empty() { Some(until - text.len()) } else { None };
         let tail = Tail::new(&delivered, until, start);
-        let room = window.max(2 * anchor.chars().count()).max(LEAST_WINDOW);
-        let heads = Heads { overlap: Overlap::default(), opener: Opener::new(), fence: None };
-        Self::with(delivered, until, Exact { text: anchor.into(), at: start.map(|_| 0) }, tail, Some(heads), room)
+        let heads = Heads { overlap: Overlap::within_turn(), opener: Opener::new(), fence: None };
+        let mut align = Self::with(delivered, tail, Some(heads));
+        if start.is_some() {
+            let (open, close) = anchor.delimiter();
+            align.quoted = Exact::new(format!("{open}{text}{close}"));
+            align.anchor = Exact::new(text.to_owned());
+            align.held.window = window.max(2 * text.chars().count()).max(LEAST_WINDOW);
+        } else {
+            align.held.window = window.max(LEAST_WINDOW);
+        }
+        align
     }
 
     /// Expects all of `delivered` again, or none of it.
     pub(super) fn echo(delivered: Arc<str>) -> Self {
-        let until = delivered.trim_end().len();
-        let tail = Tail::new(&delivered, 0, None);
-        Self::with(delivered, until, Exact { text: "".into(), at: None }, tail, None, LEAST_WINDOW)
+        Self::with(delivered, Tail::default(), None)
     }
 
-    fn with(d: Arc<str>, until: usize, anchor: Exact, tail: Tail, heads: Option<Heads>, window: usize) -> Self {
+    fn with(delivered: Arc<str>, tail: Tail, heads: Option<Heads>) -> Self {
+        let until = delivered.trim_end().len();
         Self {
-            restart: Restart::new(&d, 0, until, Fences::default(), true),
-            delivered: d,
+            restart: Restart::new(&delivered, 0, until, Fences::default(), true),
+            delivered,
             until,
-            anchor,
+            anchor: Exact::default(),
+            quoted: Exact::default(),
             tail,
             echo: heads.is_none(),
             heads,
             blocks: Vec::new(),
             fold: Fold::default(),
             scratch: Vec::new(),
-            held: Held { text: String::new(), base: 0, chars: 0, window },
+            held: Held { text: String::new(), base: 0, chars: 0, window: LEAST_WINDOW },
+            swallows: false,
             loops: None,
             steps: 0,
         }
@@ -179,9 +168,10 @@ impl Align {
         let end = self.held.end();
         self.steps += 1;
         self.anchor.push(ch);
+        self.quoted.push(ch);
         self.restart.push_char(ch);
-        for (block, _) in &mut self.blocks {
-            block.push_char(ch);
+        for open in &mut self.blocks {
+            open.restart.push_char(ch);
         }
         if let Some(fence) = self.heads.as_mut().and_then(|heads| heads.fence.as_mut()) {
             fence.push_char(ch, end);
@@ -191,9 +181,7 @@ impl Align {
         match self.judge() {
             Step::Hold => None,
             Step::Swallow => {
-                self.heads = None;
-                self.anchor.at = None;
-                self.held.drop_until(self.fold.waits_from());
+                self.swallow();
                 None
             }
             step => Some(self.settle(step)),
@@ -213,8 +201,8 @@ impl Align {
         let mut symbols = std::mem::take(&mut self.scratch);
         for &symbol in &symbols {
             self.restart.push(symbol);
-            for (block, _) in &mut self.blocks {
-                block.push(symbol);
+            for open in &mut self.blocks {
+                open.restart.push(symbol);
             }
             self.steps += 1 + self.blocks.len() as u64;
             if let Some(heads) = &mut self.heads {
@@ -229,11 +217,42 @@ impl Align {
         self.scratch = symbols;
     }
 
+    /// Drops what is held: it is told again. Only readings that say so count from here on.
+    fn swallow(&mut self) {
+        self.swallows = true;
+        self.anchor.at = None;
+        self.quoted.at = None;
+        self.blocks.retain(|open| open.restart.is_alive());
+        if let Some(heads) = &mut self.heads {
+            heads.overlap.give_way();
+            heads.opener.give_way();
+            heads.fence = None;
+        }
+        self.held.drop_until(self.fold.waits_from());
+    }
+
+    fn judge_swallowed(&self, at_last: bool) -> Step {
+        let told = if at_last { self.restart.told_at_last() } else { self.restart.told() };
+        if let Some(told) = told {
+            return Step::Take(told, "restart");
+        }
+        if let Some((found, how)) = self.best(at_last) {
+            // The whole turn may still have been told, to the letter.
+            let waits = !at_last && self.restart.is_alive() && !self.held.is_full();
+            return if waits { Step::Hold } else { Step::Take(found, how) };
+        }
+        let heads_alive = self.heads.as_ref().is_some_and(Heads::is_alive);
+        if !at_last && (heads_alive || self.retells(false)) { Step::Swallow } else { Step::Reject(Rejected::Diverged) }
+    }
+
     fn judge(&mut self) -> Step {
+        if self.swallows {
+            return self.judge_swallowed(false);
+        }
         let retells = self.restart.is_alive();
         let told = self.restart.told();
         if let Some(anchor) = self.anchor_found(false) {
-            if !retells && told.is_none_or(|told| told.end <= anchor.end) || self.loops() {
+            if !retells && told.is_none_or(|told| told.end <= anchor.end) || self.is_exact() && self.loops() {
                 return Step::Take(anchor, "anchor");
             }
             if let Some(told) = told {
@@ -258,24 +277,27 @@ impl Align {
         }
         let begun = self.fold.is_started();
         let heads_alive = self.heads.as_ref().is_some_and(Heads::is_alive);
-        if !begun || awaits_anchor || heads_alive || self.retelling().is_some() {
+        if !begun || awaits_anchor || heads_alive || self.retells(false) {
             if self.held.is_full() {
                 return self.make_room();
             }
             let alone = begun && !awaits_anchor && !heads_alive && best.is_none();
-            return if alone && self.retelling() >= Some(PROVEN) { Step::Swallow } else { Step::Hold };
+            return if alone && self.retells(true) { Step::Swallow } else { Step::Hold };
         }
         self.conclude(best)
     }
 
     /// The window is full: the best there is.
     fn make_room(&mut self) -> Step {
-        if self.retelling() >= Some(PROVEN) {
+        if self.retells(true) {
             return Step::Swallow;
         }
-        match self.anchor_found(true) {
-            Some(anchor) => Step::Take(anchor, "anchor"),
-            None => self.conclude(self.best(true)),
+        if let Some(anchor) = self.anchor_found(true) {
+            return Step::Take(anchor, "anchor");
+        }
+        match &self.heads {
+            Some(heads) if heads.overlap.weight(&self.tail) >= LONG => Step::Swallow,
+            _ => self.conclude(self.best(true)),
         }
     }
 
@@ -287,11 +309,11 @@ impl Align {
         {
             return Step::Take(best, how);
         }
-        if retold >= PROVEN {
+        if retold > 0 {
             return Step::Reject(Rejected::Diverged);
         }
         let Some(heads) = &self.heads else { return Step::Meet(0, "verbatim") };
-        if let Some(found) = heads.opener.whole().or(heads.opener.longest()) {
+        if let Some(found) = heads.opener.whole().or_else(|| heads.opener.longest()) {
             return Step::Take(found, "preamble");
         }
         if heads.opener.is_announced() {
@@ -300,7 +322,7 @@ impl Align {
         if let Some(fence) = &heads.fence
             && let FenceState::Open(end) = fence.state
         {
-            return match fence.overlap.whole().or(fence.overlap.longest(OVERLAP)) {
+            return match fence.overlap.whole().or_else(|| fence.overlap.longest(OVERLAP)) {
                 Some(found) => Step::Take(found, "fence"),
                 None => Step::Meet(end, "fence"),
             };
@@ -310,10 +332,15 @@ impl Align {
 
     /// Nothing more comes: readings that still waited are what they are now.
     fn judge_at_last(&mut self) -> Step {
+        if self.swallows {
+            return self.judge_swallowed(true);
+        }
         let told = self.restart.told_at_last();
         if let Some(anchor) = self.anchor_found(true) {
             return match told {
-                Some(told) if told.end > anchor.end && !self.loops() => Step::Take(told, "restart"),
+                Some(told) if told.end > anchor.end && !(self.is_exact() && self.loops()) => {
+                    Step::Take(told, "restart")
+                }
                 _ => Step::Take(anchor, "anchor"),
             };
         }
@@ -330,7 +357,7 @@ impl Align {
         if known {
             return Step::Take(Match { end: self.held.end(), inside: false, weight: 0 }, "nothing");
         }
-        if self.retelling() >= Some(PROVEN) {
+        if self.retells(true) {
             return Step::Reject(Rejected::Diverged);
         }
         if self.is_refused() {
@@ -342,26 +369,14 @@ impl Align {
     fn settle(&mut self, step: Step) -> Verdict {
         match step {
             Step::Take(found, how) => {
-                let mut text = String::new();
-                if found.inside
-                    && let Some(ch) = self.held.before(found.end)
-                {
-                    // The letter is known, its marks are not.
-                    let mut parts = 0;
-                    decompose_canonical(ch, |part| {
-                        if parts > 0 {
-                            text.push(part);
-                        }
-                        parts += 1;
-                    });
-                }
-                text.push_str(self.held.after(found.end));
+                let text = self.held.new_after(found);
                 Verdict::New(text, how)
             }
             Step::Meet(_, how @ "verbatim") => Verdict::New(std::mem::take(&mut self.held.text), how),
             Step::Meet(at, how) => {
                 let (join, met) = shape::join(&self.delivered, self.held.after(at));
-                Verdict::Met(join, if how.is_empty() { met } else { how })
+                // A guess is the more important news.
+                Verdict::Met(join, if how.is_empty() || met == "guess" { met } else { how })
             }
             Step::Reject(rejected) => Verdict::Off(rejected),
             // Neither settles anything.
@@ -371,40 +386,52 @@ impl Align {
 
     /// The whole anchor, if it came. To the letter is better than as it is compared, if it still may come to that.
     fn anchor_found(&self, at_last: bool) -> Option<Match> {
-        let folded = self.heads.as_ref().and_then(|heads| heads.overlap.whole());
-        match self.anchor.at {
-            Some(at) if at == self.anchor.text.len() => Some(Match { end: at, inside: false, weight: SURE_WEIGHT }),
-            Some(_) if !at_last => None,
-            _ => folded,
+        if let Some(end) = self.anchor.end().or_else(|| self.quoted.end()) {
+            return Some(Match { end, inside: false, weight: u32::MAX });
         }
+        if self.anchor.at.is_some() && !at_last {
+            return None;
+        }
+        self.heads.as_ref().and_then(|heads| heads.overlap.whole())
     }
 
     /// All so far is the start of the anchor.
     fn awaits_anchor(&self) -> bool {
-        self.anchor.at.is_some_and(|at| at > 0 && at < self.anchor.text.len())
+        self.anchor.is_alive()
+            || self.quoted.is_alive()
             || self.heads.as_ref().is_some_and(|heads| heads.overlap.is_in_anchor(&self.tail))
     }
 
     /// The longest end of the delivered text that was repeated, or open block.
     fn best(&self, at_last: bool) -> Option<(Match, &'static str)> {
         let overlap = self.heads.as_ref().and_then(|heads| heads.overlap.longest(OVERLAP));
-        let blocks = self.blocks.iter().filter_map(|(block, least)| {
-            let told = if at_last { block.told_at_last() } else { block.told() };
-            told.filter(|told| told.weight >= *least).map(|told| (told, "block"))
+        let blocks = self.blocks.iter().filter_map(|Open { restart, block }| {
+            let told = if at_last { restart.told_at_last() } else { restart.told() };
+            told.filter(|told| told.weight >= block.least).map(|told| (told, "block"))
         });
         overlap.map(|overlap| (overlap, "overlap")).into_iter().chain(blocks).max_by_key(|(found, _)| found.weight)
     }
 
-    /// What the longest restart that is alive has repeated.
-    fn retelling(&self) -> Option<u32> {
-        let restarts = std::iter::once(&self.restart).chain(self.blocks.iter().map(|(block, _)| block));
-        restarts.filter(|restart| restart.is_alive()).map(Restart::weight).max()
+    /// A restart is alive, and `proven` if that is asked.
+    fn retells(&self, proven: bool) -> bool {
+        self.restarts().any(|(restart, least)| restart.is_alive() && (!proven || restart.weight() >= least))
     }
 
-    /// What the longest restart has repeated.
+    /// What the longest restart has repeated that is proven; 0 if none is.
     fn retold(&self) -> u32 {
-        let restarts = std::iter::once(&self.restart).chain(self.blocks.iter().map(|(block, _)| block));
-        restarts.map(Restart::weight).max().unwrap_or(0)
+        let proven = self.restarts().filter(|(restart, least)| restart.weight() >= *least);
+        proven.map(|(restart, _)| restart.weight()).max().unwrap_or(0)
+    }
+
+    /// The restarts, with what proves each.
+    fn restarts(&self) -> impl Iterator<Item = (&Restart, u32)> {
+        let blocks = self.blocks.iter().map(|open| (&open.restart, open.block.proven));
+        std::iter::once((&self.restart, PROVEN)).chain(blocks)
+    }
+
+    /// The anchor came to the letter.
+    fn is_exact(&self) -> bool {
+        self.anchor.end().is_some()
     }
 
     /// It is a listed refusal, and not what the delivered text speaks of or quotes.
@@ -418,7 +445,10 @@ impl Align {
     fn loops(&mut self) -> bool {
         let (text, reach) = (self.delivered[..self.until].trim_start().as_bytes(), self.anchor.text.len());
         *self.loops.get_or_insert_with(|| {
-            let period = shortest_period(&text[..text.len().min(2 * reach)]);
+            if text.len() <= reach {
+                return false;
+            }
+            let period = shape::shortest_period(&text[..text.len().min(2 * reach)]);
             period <= reach && text[period..] == text[..text.len() - period]
         })
     }
@@ -431,7 +461,8 @@ impl Align {
         for block in shape::open_blocks(text, ch) {
             if block.at > start {
                 let fences = Fences::at(text, block.at);
-                self.blocks.push((Restart::new(&self.delivered, block.at, self.until, fences, exact), block.least));
+                let restart = Restart::new(&self.delivered, block.at, self.until, fences, exact);
+                self.blocks.push(Open { restart, block });
             }
         }
         if matches!(ch, '`' | '~')
@@ -451,109 +482,17 @@ impl Heads {
     }
 }
 
-// === impl Exact ===
-
-impl Exact {
-    fn push(&mut self, ch: char) {
-        let Some(at) = self.at else { return };
-        let rest = &self.text[at..];
-        if rest.starts_with(ch) {
-            self.at = Some(at + ch.len_utf8());
-        } else if !rest.is_empty() {
-            self.at = None;
-        }
-    }
-}
-
-// === impl Reopened ===
-
-impl Reopened {
-    fn new(line: &str) -> Self {
-        Self { line: line.into(), at: 0, state: FenceState::Matching, overlap: Overlap::default() }
-    }
-
-    fn push_char(&mut self, ch: char, end: usize) {
-        if self.state != FenceState::Matching {
-            return;
-        }
-        match self.line[self.at..].chars().next() {
-            Some(next) if next == ch => self.at += ch.len_utf8(),
-            None if ch == '\n' => self.state = FenceState::Open(end),
-            None if ch.is_whitespace() => {}
-            _ => self.state = FenceState::Off,
-        }
-    }
-
-    fn push(&mut self, tail: &Tail, symbol: Symbol) -> u64 {
-        match self.state {
-            FenceState::Open(end) if symbol.end > end => self.overlap.push(tail, symbol),
-            _ => 0,
-        }
-    }
-
-    fn is_alive(&self) -> bool {
-        match self.state {
-            FenceState::Matching => true,
-            FenceState::Open(_) => self.overlap.whole().is_none() && self.overlap.is_alive(),
-            FenceState::Off => false,
-        }
-    }
-}
-
-// === impl Held ===
-
-impl Held {
-    fn end(&self) -> usize {
-        self.base + self.text.len()
-    }
-
-    fn is_full(&self) -> bool {
-        self.chars >= self.window
-    }
-
-    /// What came after byte `at` of the continuation.
-    fn after(&self, at: usize) -> &str {
-        self.text.get(at.saturating_sub(self.base)..).unwrap_or_default()
-    }
-
-    /// The character that ends at byte `at`.
-    fn before(&self, at: usize) -> Option<char> {
-        self.text.get(..at.checked_sub(self.base)?)?.chars().next_back()
-    }
-
-    /// Forgets what came before byte `at`, or all.
-    fn drop_until(&mut self, at: Option<usize>) {
-        let at = at.unwrap_or(usize::MAX).clamp(self.base, self.end());
-        self.text.drain(..at - self.base);
-        self.base = at;
-        self.chars = self.text.chars().count();
-    }
-}
-
-/// The least number by which `text` can be moved onto itself.
-fn shortest_period(text: &[u8]) -> usize {
-    let mut borders = vec![0usize; text.len()];
-    for at in 1..text.len() {
-        let mut border = borders[at - 1];
-        while border > 0 && text[border] != text[at] {
-            border = borders[border - 1];
-        }
-        borders[at] = border + usize::from(text[border] == text[at]);
-    }
-    text.len() - borders.last().copied().unwrap_or(0)
-}
-
 /// What an overlap must weigh.
 const OVERLAP: u32 = 8;
 
-/// What must have been told again before it is no accident.
+/// What must have been told again of the turn before it is no accident.
 const PROVEN: u32 = 16;
 
 /// By how much a restart must explain more than an overlap to be the better reading although it broke off.
 const MARGIN: u32 = 8;
 
-/// The anchor needs no weighing.
-const SURE_WEIGHT: u32 = u32::MAX;
+/// What a repetition must weigh that fills the window and is not at its end: more of it is then dropped as it comes.
+const LONG: u32 = 32;
 
 /// The least room for alignments, in characters.
 const LEAST_WINDOW: usize = 64;

@@ -103,6 +103,8 @@ impl Fold {
             return;
         }
         if is_bidi(ch) {
+            // Marks behind it belong to it.
+            self.flush_marks(out);
             return;
         }
         self.started = true;

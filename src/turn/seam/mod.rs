@@ -8,7 +8,9 @@
 //! cannot be joined with certainty is said to be a guess or rejected; it is for the caller to ask somebody else.
 
 mod align;
+mod fence;
 mod fold;
+mod held;
 mod opener;
 mod overlap;
 mod restart;
@@ -95,7 +97,7 @@ impl Seam {
         if delivered.trim().is_empty() {
             return Self::trimmed(&delivered);
         }
-        let align = Align::new(delivered, &anchor.text, window);
+        let align = Align::new(delivered, anchor, window);
         Self { state: State::Align(Box::new(align)), decided: UNDECIDED, steps: 0 }
     }
 

@@ -13,6 +13,10 @@ use smallvec::SmallVec;
 pub(super) struct Opener {
     stage: Stage,
     phrases: Phrases,
+    /// How many symbols of those that may lead up to the anchor came, while nothing else did.
+    lead: Option<usize>,
+    /// They are one dot.
+    dotted: bool,
     /// The words that announce a continuation were all there.
     announced: bool,
     /// The refusal that was said.
@@ -41,6 +45,8 @@ enum Stage {
 enum Kind {
     Acknowledgement,
     Announcement,
+    /// An announcement in brackets of its own.
+    Note,
     Whence,
     Refusal,
 }
@@ -61,9 +67,18 @@ impl Opener {
         let phrases = Phrases::of(&[
             (Kind::Acknowledgement, ACKNOWLEDGEMENTS),
             (Kind::Announcement, ANNOUNCEMENTS),
+            (Kind::Note, NOTES),
             (Kind::Refusal, REFUSALS),
         ]);
-        Self { stage: Stage::First, phrases, announced: false, refusal: None, places: SmallVec::new() }
+        Self {
+            stage: Stage::First,
+            phrases,
+            lead: Some(0),
+            dotted: false,
+            announced: false,
+            refusal: None,
+            places: SmallVec::new(),
+        }
     }
 
     /// Takes the next symbol; gives the number of comparisons.
@@ -74,16 +89,28 @@ impl Opener {
         }
         let is_word = symbol.ch.is_alphanumeric();
         match self.stage {
-            Stage::First => self.follow(symbol),
+            Stage::First => {
+                // Dots, a quote or a bracket may come before the anchor as well.
+                if let Some(lead) = self.lead {
+                    let sentence_ends = lead == 1 && self.dotted && symbol.ch != '.';
+                    self.dotted = lead == 0 && symbol.ch == '.';
+                    if lead > 0 && !sentence_ends {
+                        steps += self.try_place(tail, symbol);
+                    }
+                    let goes_on = LEADS.contains(&symbol.ch) && lead < PLACES && !sentence_ends;
+                    self.lead = goes_on.then_some(lead + 1);
+                }
+                steps += self.follow(tail, symbol);
+            }
             Stage::Acknowledged => {
                 if self.phrases.at == 0 {
                     steps += self.try_place(tail, symbol);
                 }
                 if is_word || matches!(symbol.ch, '(' | '[') || self.phrases.at > 0 {
-                    self.follow(symbol);
+                    steps += self.follow(tail, symbol);
                 }
             }
-            Stage::Whence => self.follow(symbol),
+            Stage::Whence => steps += self.follow(tail, symbol),
             Stage::Announced => {
                 steps += self.try_place(tail, symbol);
                 if is_word || self.places.len() >= PLACES {
@@ -96,10 +123,19 @@ impl Opener {
         steps
     }
 
+    /// Follows nothing any more.
+    pub(super) fn give_way(&mut self) {
+        self.stage = Stage::After;
+        self.announced = false;
+        self.refusal = None;
+        self.places.clear();
+    }
+
     /// The text may still turn out to be a preamble or a refusal.
     pub(super) fn is_alive(&self) -> bool {
         let listed = match self.stage {
-            Stage::First | Stage::Acknowledged | Stage::Whence => self.phrases.is_alive(),
+            Stage::First => self.lead.is_some() || self.phrases.is_alive(),
+            Stage::Acknowledged | Stage::Whence => self.phrases.is_alive(),
             Stage::Announced => true,
             Stage::After => false,
         };
@@ -136,16 +172,24 @@ impl Opener {
         steps
     }
 
-    fn follow(&mut self, symbol: Symbol) {
+    fn follow(&mut self, tail: &Tail, symbol: Symbol) -> u64 {
         let ends = symbol.has_newline() || ENDS.contains(&symbol.ch);
         match self.phrases.complete {
             Some(Kind::Acknowledgement) if ends => {
                 self.stage = Stage::Acknowledged;
-                self.phrases = Phrases::of(&[(Kind::Announcement, ANNOUNCEMENTS), (Kind::Refusal, REFUSALS)]);
+                self.phrases =
+                    Phrases::of(&[(Kind::Announcement, ANNOUNCEMENTS), (Kind::Note, NOTES), (Kind::Refusal, REFUSALS)]);
             }
             Some(Kind::Announcement | Kind::Whence) if ends => {
                 self.stage = Stage::Announced;
                 self.announced = true;
+            }
+            Some(Kind::Note) => {
+                self.stage = Stage::Announced;
+                self.announced = true;
+                if !ends && symbol.ch != WHITE {
+                    return self.try_place(tail, symbol);
+                }
             }
             Some(Kind::Announcement) if symbol.ch == WHITE => {
                 self.stage = Stage::Whence;
@@ -158,6 +202,7 @@ impl Opener {
                 }
             }
         }
+        0
     }
 }
 
@@ -193,6 +238,10 @@ const PLACES: usize = 12;
 /// What ends an announcement.
 const ENDS: &[char] = &[',', '.', '!', ':', ';', '-', '\u{2013}', '\u{2014}', '\u{2026}'];
 
+/// What may stand before the anchor where text that is new would hardly start.
+const LEADS: &[char] =
+    &['.', '\u{2026}', '"', '\'', '`', '*', '<', '[', '>', '\u{ab}', '\u{27e6}', '\u{27ea}', '\u{a7}', WHITE];
+
 const ACKNOWLEDGEMENTS: &[&str] = &[
     "sure",
     "sure thing",
@@ -219,9 +268,6 @@ const ANNOUNCEMENTS: &[&str] = &[
     "continuing",
     "continued",
     "continuation",
-    "(continued)",
-    "(continuing)",
-    "[continued]",
     "picking up",
     "carrying on",
     "resuming",
@@ -239,6 +285,8 @@ const ANNOUNCEMENTS: &[&str] = &[
     "here is the rest",
     "here's the rest",
 ];
+
+const NOTES: &[&str] = &["(continued)", "(continuing)", "[continued]", "[continuing]", "(cont.)", "(cont'd)"];
 
 const WHENCE: &[&str] = &[
     "from where i left off",

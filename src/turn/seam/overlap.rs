@@ -6,7 +6,7 @@ use std::sync::Arc;
 use unicode_normalization::char::is_combining_mark;
 
 /// The end of the delivered text, as it is compared.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Tail {
     symbols: Vec<Told>,
     /// What the symbols from each place on weigh.
@@ -22,7 +22,10 @@ pub(super) struct Tail {
 /// Follows every place of the tail from which the continuation may have started to repeat it.
 #[derive(Debug, Default)]
 pub(super) struct Overlap {
-    begun: bool,
+    /// How many symbols came.
+    count: usize,
+    /// The start of the turn is no such place: it is followed as a restart.
+    within: bool,
     alive: Vec<Candidate>,
     whole: Option<Match>,
     longest: Option<Match>,
@@ -91,12 +94,14 @@ impl Tail {
         Self { anchor, is_all: text[..from].trim_start().is_empty(), symbols, weights, telling }
     }
 
-    fn starts(&self) -> impl Iterator<Item = usize> {
-        // What starts where the turn started is a restart, and followed as one.
-        let first = usize::from(self.is_all && self.anchor > 0);
-        (first..self.symbols.len()).filter(|&at| {
-            let ch = self.symbols[at].ch;
-            ch != WHITE && !is_combining_mark(ch)
+    /// The places from which `symbol` may begin to repeat the text: near its end all, farther back those where a
+    /// word starts.
+    fn starts(&self, symbol: Symbol) -> impl Iterator<Item = usize> {
+        let near = self.symbols.len().saturating_sub(NEAR);
+        (0..self.symbols.len()).filter(move |&at| {
+            let told = self.symbols[at];
+            told.is_repeated_by(symbol)
+                && (at == 0 || at >= near || at == self.anchor || !self.symbols[at - 1].ch.is_alphanumeric())
         })
     }
 }
@@ -106,15 +111,30 @@ impl Tail {
 impl Overlap {
     /// Takes the next symbol of the continuation; gives the number of comparisons.
     pub(super) fn push(&mut self, tail: &Tail, symbol: Symbol) -> u64 {
-        if !self.begun {
+        let mut steps = 1;
+        if self.count == 0 {
             if symbol.ch == WHITE {
-                return 1;
+                return steps;
             }
-            self.begun = true;
-            self.alive.extend(tail.starts().map(|start| Candidate { start, at: start, loose: false }));
+            let start_of_turn = self.within && tail.is_all && tail.anchor > 0;
+            if !is_combining_mark(symbol.ch) {
+                let starts = tail.starts(symbol).filter(|&start| start > 0 || !start_of_turn);
+                self.alive.extend(starts.map(|start| Candidate { start, at: start, loose: false }));
+            }
+            steps += tail.symbols.len() as u64;
+        }
+        self.count += 1;
+        if self.count == CROWD_AFTER && self.alive.len() > CROWD {
+            // The text goes in circles: those nearest to its end claim least.
+            let spare = self.alive.len() - CROWD;
+            let mut at = 0;
+            self.alive.retain(|candidate| {
+                at += 1;
+                at > spare || candidate.start == tail.anchor
+            });
         }
         self.at_end = false;
-        let steps = self.alive.len() as u64 + 1;
+        steps += self.alive.len() as u64;
         let (whole, longest, at_end) = (&mut self.whole, &mut self.longest, &mut self.at_end);
         self.alive.retain_mut(|candidate| {
             let next = tail.symbols.get(candidate.at + 1).copied();
@@ -146,9 +166,26 @@ impl Overlap {
         steps
     }
 
+    /// At the start of a continuation.
+    pub(super) fn within_turn() -> Self {
+        Self { within: true, ..Self::default() }
+    }
+
+    /// Forgets what is complete: only what is alive counts from here on.
+    pub(super) fn give_way(&mut self) {
+        self.whole = None;
+        self.longest = None;
+    }
+
+    /// The most that was repeated and is not complete.
+    pub(super) fn weight(&self, tail: &Tail) -> u32 {
+        let weights = self.alive.iter().map(|candidate| tail.weights[candidate.start] - tail.weights[candidate.at]);
+        weights.max().unwrap_or(0)
+    }
+
     /// Whether it may still come to something (longer).
     pub(super) fn is_alive(&self) -> bool {
-        !self.begun || !self.alive.is_empty()
+        self.count == 0 || !self.alive.is_empty()
     }
 
     /// All so far repeats the start of the anchor.
@@ -186,7 +223,14 @@ pub(super) fn compare(told: Told, next: Option<Told>, symbol: Symbol) -> Pace {
 }
 
 /// How far back from its end the delivered text is compared, in characters.
-const REACH: usize = 256;
+const REACH: usize = 4096;
+
+/// How far back a repetition may begin within a word, in symbols.
+const NEAR: usize = 256;
+
+/// How many places are followed, and after how many symbols that is enforced.
+const CROWD: usize = 64;
+const CROWD_AFTER: usize = 16;
 
 /// What a repetition must weigh where white space was added or left out.
 pub(super) const SURE: u32 = 12;

@@ -11,6 +11,8 @@ pub(super) struct Block {
     pub(super) at: usize,
     /// What a repetition of all of it must weigh to be believed.
     pub(super) least: u32,
+    /// What of it must have been told again before it is no accident.
+    pub(super) proven: u32,
 }
 
 /// The blocks that are open at the end of `text` and begin with `ch`.
@@ -19,19 +21,20 @@ pub(super) fn open_blocks(text: &str, ch: char) -> Vec<Block> {
     match ch {
         '`' | '~' => {
             if let Some(fence) = Fences::at(text, text.len()).open() {
-                blocks.push(Block { at: fence.at, least: OBJECT });
+                let line = u32::try_from(fence.end - fence.at).unwrap_or(u32::MAX);
+                blocks.push(Block { at: fence.at, least: OBJECT, proven: line.saturating_add(ALIKE) });
             }
         }
         '{' | '[' => {
             let open = open_brackets(text);
-            blocks.extend(open.first().map(|&at| Block { at, least: OBJECT }));
-            blocks.extend(open.last().map(|&at| Block { at, least: OBJECT }));
+            blocks.extend(open.first().map(|&at| Block { at, least: OBJECT, proven: ALIKE }));
+            blocks.extend(open.last().map(|&at| Block { at, least: OBJECT, proven: ALIKE }));
         }
         _ => {
             let line = line_start(text);
             if is_item(&text[line..]) {
-                blocks.push(Block { at: line, least: 1 });
-                blocks.push(Block { at: list_start(text, line), least: OBJECT });
+                blocks.push(Block { at: line, least: 1, proven: ITEMS });
+                blocks.push(Block { at: list_start(text, line), least: OBJECT, proven: ITEMS });
             }
         }
     }
@@ -118,6 +121,19 @@ pub(super) fn is_quoting(text: &str) -> bool {
     straight % 2 == 1 || depth > 0
 }
 
+/// The least number by which `text` can be moved onto itself.
+pub(super) fn shortest_period(text: &[u8]) -> usize {
+    let mut borders = vec![0usize; text.len()];
+    for at in 1..text.len() {
+        let mut border = borders[at - 1];
+        while border > 0 && text[border] != text[at] {
+            border = borders[border - 1];
+        }
+        borders[at] = border + usize::from(text[border] == text[at]);
+    }
+    text.len() - borders.last().copied().unwrap_or(0)
+}
+
 fn line_start(text: &str) -> usize {
     text.rfind('\n').map_or(0, |at| at + 1)
 }
@@ -172,6 +188,12 @@ fn open_brackets(text: &str) -> Vec<usize> {
 
 /// What a repeated object must weigh: a bracket alone may open another one.
 const OBJECT: u32 = 4;
+
+/// How much two blocks may have in common by chance: the first words of a program, the first keys of an object.
+const ALIKE: u32 = 24;
+
+/// The same for lists, whose items are often worded alike.
+const ITEMS: u32 = 40;
 
 /// How many characters of white space are compared with the end of what is owed.
 const ENDS: usize = 64;

@@ -1,6 +1,7 @@
 //! What must hold of any text, tried on texts that are made to be difficult.
 
 use super::*;
+use unicode_normalization::char::decompose_canonical;
 
 const PIECES: &[&str] = &[
     "a",
@@ -89,18 +90,23 @@ impl Dice {
     }
 }
 
-/// Letters only, to compare what two texts say.
+/// Letters only, apart from their marks, to compare what two texts say.
 fn bare(text: &str) -> String {
-    use unicode_normalization::UnicodeNormalization;
-    let seen = text.chars().filter(|&ch| !ch.is_whitespace() && !crate::turn::script::is_bidi(ch));
-    seen.map(crate::turn::script::straight).nfd().collect()
+    let mut bare = String::new();
+    for ch in text.chars().filter(|&ch| !ch.is_whitespace() && !crate::turn::script::is_bidi(ch)) {
+        decompose_canonical(crate::turn::script::straight(ch), |part| bare.push(part));
+    }
+    bare
 }
 
-const TURNS: u64 = 20_000;
+/// How many turns are tried; `SEEDS=200000` tries more.
+fn turns() -> u64 {
+    std::env::var("SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(3_000)
+}
 
 /// Runs `check` on many turns with a visible start.
 fn each(mut check: impl FnMut(&str, &str, u64)) {
-    for seed in 0..TURNS {
+    for seed in 0..turns() {
         let (delivered, rest) = Dice(seed * 7919 + 1).turn();
         if !delivered.trim().is_empty() {
             check(&delivered, &rest, seed);
@@ -126,7 +132,7 @@ fn an_obedient_continuation_is_exact() {
             .map(|(new, how)| (new, if how == "restart" { "anchor" } else { how }));
         assert_eq!(got, expected, "{delivered:?} + {text:?}");
     });
-    assert!(checked > 15_000, "{checked}");
+    assert!(checked > turns() * 3 / 4, "{checked}");
 }
 
 #[test]
@@ -159,7 +165,7 @@ fn a_restart_is_exact() {
         let (new, _) = anchored(delivered, cut(&text, seed)).unwrap();
         assert_eq!(new, rest, "{delivered:?} + {text:?}");
     });
-    assert!(checked > 15_000, "{checked}");
+    assert!(checked > turns() * 3 / 4, "{checked}");
 }
 
 #[test]
@@ -195,7 +201,7 @@ fn a_trimmed_continuation_is_exact() {
 
 #[test]
 fn how_it_is_cut_changes_nothing_and_the_window_holds() {
-    for seed in 0..TURNS {
+    for seed in 0..turns() {
         let mut dice = Dice(seed * 104_729 + 5);
         let (delivered, rest) = dice.turn();
         let other = dice.text(60);
