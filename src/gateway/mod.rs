@@ -3,6 +3,7 @@
 //! [`Gateway::begin`] resolves who asks for what, plans the turn, and gives a [`drive::Drive`], which is the turn
 //! under way. It knows requests and bytes but no sockets: `server` puts it behind HTTP.
 
+pub mod account;
 pub mod caller;
 pub mod drive;
 mod plan;

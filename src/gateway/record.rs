@@ -51,6 +51,8 @@ pub struct AttemptRecord {
     pub failure: Option<&'static str>,
     /// From the beginning of the turn, in milliseconds.
     pub opened_ms: f64,
+    /// When it was sent, from the beginning of the turn, in milliseconds; it may have queued until then.
+    pub sent_ms: Option<f64>,
     /// From its send to its first progress, in milliseconds.
     pub first_token_ms: Option<f64>,
     /// From the beginning of the turn, in milliseconds.
@@ -107,6 +109,7 @@ impl AttemptRecord {
                 outcome: a.end.map_or("open", End::name),
                 failure: a.failure.as_ref().filter(|_| failed).map(|f| f.kind.name()),
                 opened_ms: since(a.opened),
+                sent_ms: a.sent.map(since),
                 first_token_ms: first.map(|(sent, at)| millis(at.saturating_duration_since(sent))),
                 ended_ms: a.ended.map(since),
                 prompt_tokens,
