@@ -452,11 +452,11 @@ const CIRCUITS: usize = 1024;
 /// The most keys of a connection that rest at once; past it the one that is over first is forgotten.
 const RESTS: usize = 4096;
 /// Latencies are those of the last one to two periods.
-const PERIOD: Duration = Duration::from_secs(300);
+pub(crate) const PERIOD: Duration = Duration::from_secs(300);
 /// Fewer first tokens have no percentiles.
-const FIRST_TOKENS: u64 = 20;
+pub(crate) const FIRST_TOKENS: u64 = 20;
 /// Fewer silences have none.
-const GAPS: u64 = 100;
+pub(crate) const GAPS: u64 = 100;
 /// The most by which somebody who waited for the quota is put off further.
 const STAGGER: Duration = Duration::from_millis(500);
 /// What a client is told of a circuit that an operator holds open.

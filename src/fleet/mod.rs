@@ -28,6 +28,7 @@ mod line;
 pub mod view;
 
 pub use attempt::Attempt;
+pub(crate) use gate::{FIRST_TOKENS, GAPS, PERIOD};
 pub use view::{CircuitView, Entry};
 
 /// All connections of a configuration. Cheap to clone; clones share everything.

@@ -23,6 +23,7 @@ use crate::upstream::Upstream;
 use crate::upstream::http::Http;
 use caller::{Caller, Route, TenantView};
 use drive::Drive;
+pub(crate) use plan::NORMAL_GAP;
 use record::TurnRecord;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

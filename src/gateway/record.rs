@@ -145,6 +145,7 @@ fn finish(reason: &crate::event::Finish) -> &'static str {
     }
 }
 
-fn millis(span: std::time::Duration) -> f64 {
+/// Milliseconds, to the microsecond.
+pub(crate) fn millis(span: std::time::Duration) -> f64 {
     (span.as_secs_f64() * 1e6).round() / 1e3
 }
