@@ -8,7 +8,8 @@ use crate::turn::Call;
 #[derive(Debug, Default)]
 pub(super) struct Replay {
     told: Vec<Call>,
-    made: Vec<String>,
+    /// The arguments of each that was opened again, so far.
+    made: Vec<Option<String>>,
 }
 
 /// A call differs from what was told of it.
@@ -20,7 +21,7 @@ pub(super) struct Differs;
 impl Replay {
     /// A replay of the calls in `told`.
     pub(super) fn of(told: &[Call]) -> Self {
-        Self { told: told.to_vec(), made: vec![String::new(); told.len()] }
+        Self { told: told.to_vec(), made: vec![None; told.len()] }
     }
 
     /// What of `event` is new; `None` if the client knows it.
@@ -28,14 +29,17 @@ impl Replay {
         match event {
             Event::ToolOpen { call, ref name, .. } => match self.told.get(call as usize) {
                 Some(told) if told.name != *name => Err(Differs),
-                Some(_) => Ok(None),
+                Some(_) => {
+                    self.made[call as usize].get_or_insert_default();
+                    Ok(None)
+                }
                 None => Ok(Some(event)),
             },
             Event::ToolArgs { choice, call, args } => {
                 let Some(told) = self.told.get(call as usize) else {
                     return Ok(Some(Event::ToolArgs { choice, call, args }));
                 };
-                let made = &mut self.made[call as usize];
+                let made = self.made[call as usize].get_or_insert_default();
                 let before = made.len();
                 made.push_str(&args);
                 let known = told.args.len();
@@ -51,7 +55,7 @@ impl Replay {
                 Ok(rest.map(|rest| Event::ToolArgs { choice, call, args: rest.to_owned() }))
             }
             Event::ToolClose { call, .. } => match self.told.get(call as usize) {
-                Some(told) if self.made[call as usize].len() < told.args.len() => Err(Differs),
+                Some(told) if !is_made(told, self.made[call as usize].as_deref()) => Err(Differs),
                 Some(told) if told.closed => Ok(None),
                 _ => Ok(Some(event)),
             },
@@ -61,9 +65,16 @@ impl Replay {
 
     /// The finish: every call that was told must have been made.
     pub(super) fn finish(&self) -> Result<(), Differs> {
-        let whole = self.told.iter().zip(&self.made).all(|(told, made)| made.len() >= told.args.len());
+        let whole = self.told.iter().zip(&self.made).all(|(told, made)| is_made(told, made.as_deref()));
         if whole { Ok(()) } else { Err(Differs) }
     }
+}
+
+// === helpers ===
+
+/// Whether a call was made again at least as far as it was told.
+fn is_made(told: &Call, made: Option<&str>) -> bool {
+    made.is_some_and(|made| made.len() >= told.args.len())
 }
 
 #[cfg(test)]
@@ -97,6 +108,7 @@ mod tests {
         assert_eq!(replay("{").sift(open("g")), Err(Differs));
         assert_eq!(replay("{\"q\":\"par").sift(args("{\"q\":\"rome")), Err(Differs));
         assert_eq!(replay("{\"q\"").finish(), Err(Differs));
+        assert_eq!(replay("").finish(), Err(Differs), "it was opened and is not made again");
     }
 
     #[test]

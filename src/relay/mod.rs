@@ -369,6 +369,12 @@ impl Relay {
         let id = runner.id;
         runner.clocks.step(&step, progress, now);
         self.journal.step(id, &step, progress, now);
+        if progress {
+            // Should this target be asked again in this turn, its first token is another one.
+            let seat = self.runners[index].seat;
+            self.plan.seat_mut(seat).first_sent = None;
+        }
+        let runner = &self.runners[index];
         if runner.parked.is_some() || matches!(self.phase, Phase::Finishing { .. }) {
             return;
         }

@@ -156,7 +156,8 @@ impl Relay {
             });
             suspect.into_iter().chain(pace).min_by_key(|(due, _)| *due)?
         };
-        let can_go_on = self.is_continuable() && self.next_seat().is_some();
+        // Suspicion must leave an attempt for everybody who may be needed when the leader really fails.
+        let can_go_on = self.is_continuable() && self.next_seat().is_some() && self.plan.has_spare();
         can_go_on.then_some(due)
     }
 

@@ -37,8 +37,10 @@ pub fn rescuable_chain(seed: u64) -> Vec<Script> {
             1 => Continuation::CurlyQuotes,
             _ => Continuation::Obedient,
         };
-        if let Some(Reject::Error { wrong, status, .. }) = &mut script.reject {
-            (*status, *wrong) = (503, None);
+        match &mut script.reject {
+            Some(Reject::Error { wrong, status, .. }) => (*status, *wrong) = (503, None),
+            Some(Reject::JsonError { wrong }) => *wrong = Wrong::Overloaded,
+            _ => {}
         }
         if let Some(Fault { how: Break::ErrorEvent { wrong, .. }, .. }) = &mut script.fault {
             *wrong = Wrong::Overloaded;

@@ -144,6 +144,12 @@ impl Plan {
         seat.tries += 1;
     }
 
+    /// Whether an attempt may be opened without taking it from a seat that may be needed later.
+    pub fn has_spare(&self) -> bool {
+        let needed = self.seats.iter().filter(|s| matches!(s.state, State::Fresh | State::Superseded)).count();
+        self.opens as usize > needed
+    }
+
     /// Takes back that an attempt at `index` was opened: it could not be, so it was no try.
     pub fn give_back(&mut self, index: usize) {
         self.opens += 1;

@@ -66,6 +66,9 @@ enum State {
 #[derive(Debug)]
 struct Owed {
     white: String,
+    /// How many bytes of it were repeated to the letter.
+    known: usize,
+    /// White space that came after them: it may still be an end of what is owed.
     held: String,
 }
 
@@ -227,7 +230,11 @@ impl Join {
 
 impl State {
     fn owed(white: &str) -> Self {
-        if white.is_empty() { Self::Open } else { Self::Owed(Owed { white: white.to_owned(), held: String::new() }) }
+        if white.is_empty() {
+            Self::Open
+        } else {
+            Self::Owed(Owed { white: white.to_owned(), known: 0, held: String::new() })
+        }
     }
 }
 
@@ -236,15 +243,21 @@ impl State {
 impl Owed {
     /// Takes a character; gives what is new once that is known.
     fn push(&mut self, ch: char) -> Option<String> {
-        let waits = ch.is_whitespace() && self.held.len() + ch.len_utf8() < self.white.len();
+        let ahead = &self.white[self.known..];
+        if self.held.is_empty() && ahead.starts_with(ch) {
+            self.known += ch.len_utf8();
+            return if self.known == self.white.len() { Some(String::new()) } else { None };
+        }
         self.held.push(ch);
-        if waits { None } else { Some(self.release()) }
+        let room = self.held.len() < ahead.len().min(shape::ENDS);
+        if ch.is_whitespace() && room { None } else { Some(self.release()) }
     }
 
     /// What is new of what is held.
     fn release(&self) -> String {
-        let white = &self.held[..self.held.len() - self.held.trim_start().len()];
-        self.held[shape::known_white(&self.white, white)..].to_owned()
+        let text = format!("{}{}", &self.white[..self.known], self.held);
+        let white = &text[..text.len() - text.trim_start().len()];
+        text[shape::known_white(&self.white, white)..].to_owned()
     }
 }
 

@@ -17,6 +17,10 @@ pub(super) struct Opener {
     lead: Option<usize>,
     /// They are one dot.
     dotted: bool,
+    /// What was complete before a space or a dot, and which.
+    pause: Option<(Kind, char)>,
+    /// It began in the lower case, as nobody announces anything: it may be the rest of a sentence.
+    is_lower: bool,
     /// The words that announce a continuation were all there.
     announced: bool,
     /// The refusal that was said.
@@ -75,6 +79,8 @@ impl Opener {
             phrases,
             lead: Some(0),
             dotted: false,
+            pause: None,
+            is_lower: false,
             announced: false,
             refusal: None,
             places: SmallVec::new(),
@@ -90,6 +96,9 @@ impl Opener {
         let is_word = symbol.ch.is_alphanumeric();
         match self.stage {
             Stage::First => {
+                if self.phrases.at == 0 {
+                    self.is_lower = symbol.ch.is_lowercase();
+                }
                 // Dots, a quote or a bracket may come before the anchor as well.
                 if let Some(lead) = self.lead {
                     let sentence_ends = lead == 1 && self.dotted && symbol.ch != '.';
@@ -134,8 +143,8 @@ impl Opener {
     /// The text may still turn out to be a preamble or a refusal.
     pub(super) fn is_alive(&self) -> bool {
         let listed = match self.stage {
-            Stage::First => self.lead.is_some() || self.phrases.is_alive(),
-            Stage::Acknowledged | Stage::Whence => self.phrases.is_alive(),
+            Stage::First => self.lead.is_some() || self.pause.is_some() || self.phrases.is_alive(),
+            Stage::Acknowledged | Stage::Whence => self.pause.is_some() || self.phrases.is_alive(),
             Stage::Announced => true,
             Stage::After => false,
         };
@@ -162,6 +171,11 @@ impl Opener {
         self.refusal.take()
     }
 
+    fn announce(&mut self) {
+        self.stage = Stage::Announced;
+        self.announced = !self.is_lower;
+    }
+
     fn try_place(&mut self, tail: &Tail, symbol: Symbol) -> u64 {
         if self.places.len() >= PLACES || symbol.ch == WHITE {
             return 0;
@@ -173,21 +187,26 @@ impl Opener {
     }
 
     fn follow(&mut self, tail: &Tail, symbol: Symbol) -> u64 {
-        let ends = symbol.has_newline() || ENDS.contains(&symbol.ch);
-        match self.phrases.complete {
-            Some(Kind::Acknowledgement) if ends => {
+        let breaks = symbol.has_newline() || BREAKS.contains(&symbol.ch);
+        let stops = breaks || STOPS.contains(&symbol.ch);
+        // A dash may stand off, and one dot is less than three.
+        let pause = self.pause.take().filter(|&(_, before)| match before {
+            '.' => symbol.ch == '.',
+            _ => DASHES.contains(&symbol.ch),
+        });
+        self.pause = self.phrases.complete.filter(|_| matches!(symbol.ch, WHITE | '.')).map(|kind| (kind, symbol.ch));
+        let paused = pause.is_some();
+        match pause.map(|(kind, _)| kind).or(self.phrases.complete) {
+            Some(Kind::Acknowledgement) if stops || paused => {
                 self.stage = Stage::Acknowledged;
                 self.phrases =
                     Phrases::of(&[(Kind::Announcement, ANNOUNCEMENTS), (Kind::Note, NOTES), (Kind::Refusal, REFUSALS)]);
             }
-            Some(Kind::Announcement | Kind::Whence) if ends => {
-                self.stage = Stage::Announced;
-                self.announced = true;
-            }
+            Some(Kind::Announcement) if breaks || paused => self.announce(),
+            Some(Kind::Whence) if stops || paused => self.announce(),
             Some(Kind::Note) => {
-                self.stage = Stage::Announced;
-                self.announced = true;
-                if !ends && symbol.ch != WHITE {
+                self.announce();
+                if !stops && symbol.ch != WHITE {
                     return self.try_place(tail, symbol);
                 }
             }
@@ -235,8 +254,14 @@ impl Phrases {
 /// At how many places after a preamble the anchor is looked for.
 const PLACES: usize = 12;
 
-/// What ends an announcement.
-const ENDS: &[char] = &[',', '.', '!', ':', ';', '-', '\u{2013}', '\u{2014}', '\u{2026}'];
+/// What ends an announcement even after a space.
+const DASHES: &[char] = &['-', '\u{2013}', '\u{2014}'];
+
+/// What ends an announcement where a sentence could not go on like this.
+const BREAKS: &[char] = &[':', '\u{2013}', '\u{2014}', '\u{2026}'];
+
+/// What else ends an acknowledgement, or an announcement that says from where.
+const STOPS: &[char] = &[',', '.', '!', ';', '-'];
 
 /// What may stand before the anchor where text that is new would hardly start.
 const LEADS: &[char] =

@@ -196,4 +196,4 @@ const ALIKE: u32 = 24;
 const ITEMS: u32 = 40;
 
 /// How many characters of white space are compared with the end of what is owed.
-const ENDS: usize = 64;
+pub(super) const ENDS: usize = 64;

@@ -25,10 +25,12 @@ fn run<'a>(mut seam: Seam, window: usize, pieces: impl IntoIterator<Item = &'a s
             new.push_str(&text);
         }
     };
+    let mut said = String::new();
     for piece in pieces {
+        said.push_str(piece);
         let join = seam.push(piece)?;
         take(join, seam.is_undecided());
-        assert!(seam.held() <= window, "holds {} of {window}", seam.held());
+        assert!(seam.held() <= window, "holds {} of {window} of {said:?}", seam.held());
     }
     let join = seam.close()?;
     take(join, seam.is_undecided());

@@ -248,3 +248,71 @@ fn spellings_of_the_same_text_make_no_difference() {
         }
     }
 }
+
+const PROSE: &str = "When the ferry left the harbour, Mira counted eleven gulls on the pier — \"a good omen,\" her \
+    grandmother would have said.\n\nBy noon the fog had swallowed every landmark; only bells told the pilot where he \
+    was. He didn't curse. He hummed, checked his watch twice, and steered 14° west.\n\n- ropes: 3\n- lanterns: 12\n\n\
+    Größere Schiffe warteten draußen. 渡し船は静かに港へ戻った。That night nobody slept, yet everyone dreamed.";
+
+#[test]
+fn any_end_that_is_repeated_is_dropped() {
+    for (at, _) in PROSE.char_indices().skip(60) {
+        let (delivered, rest) = PROSE.split_at(at);
+        let told = delivered.trim_end();
+        for (from, ch) in told.char_indices() {
+            let weight: u32 = told[from..].chars().map(crate::turn::script::weight).sum();
+            // Far from the end only what starts at a word counts, and nobody starts with the middle of one.
+            let starts = !told[..from].ends_with(char::is_alphanumeric);
+            if ch.is_alphanumeric() && weight >= 12 && (starts || told[from..].chars().count() < 200) {
+                let text = format!("{}{rest}", &delivered[from..]);
+                let (new, how) = anchored(delivered, cut(&text, at as u64)).unwrap();
+                assert_eq!(new, rest, "{delivered:?} + {text:?} by {how}");
+            }
+        }
+    }
+}
+
+#[test]
+fn any_listed_preamble_before_the_anchor_is_dropped() {
+    let acknowledged =
+        ["Sure, ", "Of course! ", "Okay:\n\n", "Sorry about that. ", "Apologies for the interruption — "];
+    let announced = [
+        "continuing from where I left off:\n\n",
+        "Continuing: ",
+        "I'll continue:\n",
+        "I’ll pick up right where I left off. ",
+        "Here's the rest of the response:\n\n",
+        "Here is the continuation:\n\n\"",
+        "Let me continue my reply: ...",
+        "(continued)\n\n",
+    ];
+    for (at, _) in PROSE.char_indices().skip(60).step_by(7) {
+        let (delivered, rest) = PROSE.split_at(at);
+        let anchor = Anchor::of(delivered).text;
+        let owed = &delivered[delivered.trim_end().len()..];
+        for (yes, so) in acknowledged.iter().flat_map(|yes| announced.map(|so| (*yes, so))).chain([("", "Resuming:\n")])
+        {
+            let text = format!("{yes}{so}{anchor}{owed}{rest}");
+            assert_eq!(anchored(delivered, cut(&text, at as u64)), Ok((rest.to_owned(), "preamble")), "{text:?}");
+            let text = format!("{yes}{so}Quite another thing.");
+            assert_eq!(anchored(delivered, cut(&text, at as u64)), Err(Rejected::Preamble), "{text:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_not_repeated_is_delivered_whole() {
+    for (at, _) in PROSE.char_indices().skip(20) {
+        let (delivered, rest) = PROSE.split_at(at);
+        if delivered.ends_with(char::is_whitespace) || rest.starts_with("\n\n") {
+            continue;
+        }
+        let (new, how) = anchored(delivered, cut(rest, at as u64)).unwrap();
+        assert_eq!(new, rest, "{delivered:?} by {how}");
+        assert!(matches!(how, "verbatim" | "guess"), "{how}");
+        let inside =
+            |ch: Option<char>| ch.is_some_and(|ch| ch.is_alphanumeric() && !crate::turn::script::is_spaceless(ch));
+        let cut_word = inside(delivered.chars().next_back()) && inside(rest.chars().next());
+        assert_eq!(how == "guess", cut_word, "{delivered:?} + {rest:?}");
+    }
+}

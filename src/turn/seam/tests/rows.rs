@@ -182,6 +182,11 @@ fn preambles() {
         ("One", &["Sure, continuing: One two"], Err(Rejected::Preamble)),
         // What only looks like one is the text itself.
         ("The river flows,", &[" continuing to the sea."], Ok((" continuing to the sea.", "verbatim"))),
+        ("The work is ", &["continuing."], Ok(("continuing.", "verbatim"))),
+        ("The work is ", &["continuing: nobody stops."], Ok(("continuing: nobody stops.", "verbatim"))),
+        ("The work stops. ", &["Continuing, she said, is vain."], Ok(("Continuing, she said, is vain.", "verbatim"))),
+        (RIVER, &["Continuing... ", "walked along the river and looked for a boat."], Ok((" boat.", "preamble"))),
+        (RIVER, &["Continuing - walked along the river and looked for a boat."], Ok((" boat.", "preamble"))),
         ("The river flows. ", &["Continuing south, it"], Ok(("Continuing south, it", "verbatim"))),
         ("Can you? ", &["Sure, I can."], Ok(("Sure, I can.", "verbatim"))),
         ("Can you? ", &["Sure"], Ok(("Sure", "verbatim"))),
