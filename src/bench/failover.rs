@@ -108,8 +108,9 @@ pub struct Cell {
     pub splice_silence: Option<Summary>,
     /// Share of turns that were finished.
     pub completed: f64,
-    /// Share of finished turns whose text is, to the character, the one that the model tells.
-    pub exact: f64,
+    /// Share of finished turns whose text is, to the character, the one that the model tells; `None` where nobody
+    /// knows that one.
+    pub exact: Option<f64>,
     /// How much later the 99th percentile of first tokens is than with a healthy first target, in milliseconds.
     pub p99_penalty_ms: Option<f64>,
     /// The share of sequential fallback's penalty that this policy takes away.
@@ -150,26 +151,18 @@ impl Default for Experiment {
 }
 
 impl Experiment {
-    /// Every cell, in the order of a table. `progress` is told of each that is done.
+    /// Every cell, in the order of a table. `progress` is told how many are done.
     pub fn run(&self, mut progress: impl FnMut(usize)) -> Vec<Cell> {
         let mut cells = Vec::with_capacity(CELLS);
         for latency in Latency::ALL {
-            let healthy = self.cell(latency, Mode::Healthy, Policy::Sequential).first_tokens.percentile(99.0);
             for mode in Mode::ALL {
-                let mut sequential = None;
                 for policy in Policy::ALL {
-                    let mut cell = self.cell(latency, mode, policy);
-                    cell.p99_penalty_ms = cell.first_tokens.percentile(99.0).zip(healthy).map(|(p99, h)| p99 - h);
-                    if policy == Policy::Sequential {
-                        sequential = cell.p99_penalty_ms;
-                    }
-                    let both = cell.p99_penalty_ms.zip(sequential.filter(|s| *s > NO_PENALTY));
-                    cell.penalty_removed = both.map(|(own, sequential)| 1.0 - own.max(0.0) / sequential);
-                    cells.push(cell);
+                    cells.push(self.cell(latency, mode, policy));
                     progress(cells.len());
                 }
             }
         }
+        relate(&mut cells);
         cells
     }
 
@@ -287,7 +280,7 @@ impl Tally {
             silence: silences.summary(),
             splice_silence: Sample::new(spliced).summary(),
             completed: of(self.completed, self.records.len()),
-            exact: of(self.exact, self.completed),
+            exact: Some(of(self.exact, self.completed)),
             p99_penalty_ms: None,
             penalty_removed: None,
             account: account::of(&self.records),
@@ -363,6 +356,23 @@ impl Mode {
 }
 
 // === helpers ===
+
+/// Fills in what is relative to other cells: to a healthy first target without races, and to sequential fallback.
+pub fn relate(cells: &mut [Cell]) {
+    let p99 = |cells: &[Cell], latency: Latency, mode: Mode| {
+        let of = |c: &&Cell| (c.latency, c.mode, c.policy) == (latency, mode, Policy::Sequential);
+        cells.iter().find(of).and_then(|c| c.first_tokens.percentile(99.0))
+    };
+    for index in 0..cells.len() {
+        let (latency, mode) = (cells[index].latency, cells[index].mode);
+        let (healthy, sequential) = (p99(cells, latency, Mode::Healthy), p99(cells, latency, mode));
+        let cell = &mut cells[index];
+        let penalty = |p99: Option<f64>| p99.zip(healthy).map(|(p99, healthy)| p99 - healthy);
+        cell.p99_penalty_ms = penalty(cell.first_tokens.percentile(99.0));
+        let both = cell.p99_penalty_ms.zip(penalty(sequential).filter(|penalty| *penalty > NO_PENALTY));
+        cell.penalty_removed = both.map(|(own, sequential)| 1.0 - own.max(0.0) / sequential);
+    }
+}
 
 /// A simulated turn as the record that a gateway would keep of it.
 pub fn record(report: &Report) -> TurnRecord {

@@ -39,7 +39,7 @@ struct Present {
 }
 
 /// A turn that was heard, and its number.
-type Turn = (usize, Heard);
+pub type Turn = (usize, Heard);
 
 // === impl Providers ===
 
@@ -142,15 +142,24 @@ pub fn messages(number: usize) -> Value {
            {"role": "user", "content": format!("The next one, please. {MARK}{number}.")}])
 }
 
+/// What was heard of a gateway whose providers are its own.
+pub fn as_it_is(turns: &[Turn]) -> Cell {
+    let account = Account { turns: turns.len(), ..Account::default() };
+    cell_of((Latency::LogNormal, Mode::Healthy, Policy::Sequential), turns, account)
+}
+
 fn summarise(experiment: &Experiment, key: (Latency, Mode, Policy), turns: &[Turn], account: Account) -> Cell {
-    let (latency, mode, policy) = key;
+    let mut cell = cell_of(key, turns, account);
+    let told = |number: usize| experiment.scripts(key.0, key.1, experiment.seed_of(number))[0].text();
+    let exact = whole(turns).filter(|(number, heard)| heard.text == told(*number)).count();
+    cell.exact = Some(share(exact, whole(turns).count()));
+    cell
+}
+
+fn cell_of((latency, mode, policy): (Latency, Mode, Policy), turns: &[Turn], account: Account) -> Cell {
     let millis = |span: Duration| span.as_secs_f64() * 1e3;
     let first_tokens = Sample::new(turns.iter().filter_map(|(_, heard)| heard.first).map(millis));
     let silences = Sample::new(turns.iter().map(|(_, heard)| millis(heard.silence)));
-    let whole: Vec<&Turn> = turns.iter().filter(|(_, heard)| heard.is_whole()).collect();
-    let told = |number: usize| experiment.scripts(latency, mode, experiment.seed_of(number))[0].text();
-    let exact = whole.iter().filter(|(number, heard)| heard.text == told(*number)).count();
-    let of = |part: usize, whole: usize| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
     Cell {
         latency,
         mode,
@@ -158,14 +167,22 @@ fn summarise(experiment: &Experiment, key: (Latency, Mode, Policy), turns: &[Tur
         first_token: first_tokens.summary(),
         silence: silences.summary(),
         splice_silence: None,
-        completed: of(whole.len(), turns.len()),
-        exact: of(exact, whole.len()),
+        completed: share(whole(turns).count(), turns.len()),
+        exact: None,
         p99_penalty_ms: None,
         penalty_removed: None,
         account,
         first_tokens,
         silences,
     }
+}
+
+fn whole(turns: &[Turn]) -> impl Iterator<Item = &Turn> {
+    turns.iter().filter(|(_, heard)| heard.is_whole())
+}
+
+fn share(part: usize, whole: usize) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
 // === helpers ===

@@ -1,5 +1,6 @@
 //! The command line: from arguments to a command, and from its end to an exit code.
 
+mod bench;
 pub mod environment;
 mod serve;
 
@@ -23,6 +24,11 @@ enum Command {
         #[arg(long, value_name = "FILE")]
         config: Option<String>,
     },
+    /// Measure what failover costs: tables, JSON, plots.
+    Bench {
+        #[command(subcommand)]
+        what: bench::What,
+    },
 }
 
 /// Why a command could not do its work.
@@ -44,6 +50,7 @@ pub fn main() -> ExitCode {
     log();
     let done = match arguments.command {
         Command::Serve { config } => runtime.block_on(serve::run(config.as_deref())),
+        Command::Bench { what } => bench::run(&what, &runtime),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
