@@ -13,9 +13,46 @@ use support::house::House;
 
 /// Forty tokens with what makes joins hard: punctuation, a list, code, an accent, an emoji.
 const PIECES: [&str; 40] = [
-    "The", " quick", " brown", " fox", " jumps", " over", " the", " lazy", " dog", ".", "\n\n", "- ", "one", ",", " two",
-    ";", "\n- ", "three", "\n\n", "```", "py\n", "def ", "f(", "x", "):", "\n", "    ", "return", " x", "\n", "```", "\n",
-    "Ca", "fé", " 北京", " 👩‍🚀", " and", " so", " on", ".",
+    "The",
+    " quick",
+    " brown",
+    " fox",
+    " jumps",
+    " over",
+    " the",
+    " lazy",
+    " dog",
+    ".",
+    "\n\n",
+    "- ",
+    "one",
+    ",",
+    " two",
+    ";",
+    "\n- ",
+    "three",
+    "\n\n",
+    "```",
+    "py\n",
+    "def ",
+    "f(",
+    "x",
+    "):",
+    "\n",
+    "    ",
+    "return",
+    " x",
+    "\n",
+    "```",
+    "\n",
+    "Ca",
+    "fé",
+    " 北京",
+    " 👩‍🚀",
+    " and",
+    " so",
+    " on",
+    ".",
 ];
 
 fn text() -> String {
@@ -53,7 +90,8 @@ async fn every_position(primary: &str, fallback: &str, behaviour: Continuation) 
     let kinds = breaks.len();
     let faulty = Scripts::with(move |inquiry| {
         // The client says in `seed` which break it wants, and where.
-        let which = inquiry.body["seed"].as_u64().or_else(|| inquiry.body["metadata"]["user_id"].as_str()?.parse().ok());
+        let which =
+            inquiry.body["seed"].as_u64().or_else(|| inquiry.body["metadata"]["user_id"].as_str()?.parse().ok());
         let which = usize::try_from(which.unwrap_or_default()).unwrap_or_default();
         Ok(telling().breaking(which / kinds, breaks[which % kinds].clone()).into())
     });
@@ -102,7 +140,8 @@ async fn when_all_are_dead_before_the_first_word_the_status_says_so() {
         Scripts::fixed(telling().rejecting(Reject::Error { status, headers: Default::default(), wrong: None }))
     };
     for (first, second, status) in [(500, 503, 502), (503, 529, 503), (429, 429, 429), (500, 400, 400)] {
-        let house = House::of(vec![("chat", reject(first)), ("anthropic", reject(second))], CLOCKS, "retries = 0").await;
+        let house =
+            House::of(vec![("chat", reject(first)), ("anthropic", reject(second))], CLOCKS, "retries = 0").await;
         let heard = house.chat(&json!({})).await;
         assert_eq!(heard.status, status, "{first} then {second}: {}", heard.body);
         assert!(heard.body["error"]["message"].is_string(), "{}", heard.body);

@@ -78,7 +78,8 @@ fn whatever_can_be_rescued_is_rescued_to_the_last_character() {
 fn too_little_to_recognise(sim: &Sim, report: &Report) -> bool {
     report.opens.iter().any(|open| match &open.carry.origin {
         Origin::Continue(on) => {
-            sim.scripts[open.seat].continuation == Continuation::Preamble && on.anchor.text.chars().count() < 12
+            sim.scripts[open.seat].continuation == Continuation::Preamble
+                && on.anchor.text.chars().count() < LEAST_ANCHOR
         }
         Origin::Fresh => false,
     })
@@ -202,9 +203,16 @@ impl Joins {
                 Continuation::RestartDiverges | Continuation::PreambleOnly | Continuation::Refuses => Self::Unknowable,
                 // After a prefill nothing is expected to be repeated, so nothing is taken away.
                 Continuation::Echo | Continuation::Restart | Continuation::Preamble if prefilled => Self::Unknowable,
+                Continuation::Preamble if on.anchor.text.chars().count() < LEAST_ANCHOR => Self::Unknowable,
                 Continuation::Verbatim if !prefilled && by_chance => Self::Unknowable,
+                // Without the anchor nothing says whose the space at the join is.
+                Continuation::Verbatim if !prefilled => Self::ButForSpace,
                 Continuation::MissingSpace | Continuation::ExtraSpace | Continuation::ParagraphBreak => {
-                    if by_chance { Self::Unknowable } else { Self::ButForSpace }
+                    if by_chance {
+                        Self::Unknowable
+                    } else {
+                        Self::ButForSpace
+                    }
                 }
                 _ => Self::Exact,
             }
@@ -227,7 +235,8 @@ fn asked_to_go_on(open: &segue::relay::Open) -> bool {
 /// to repeat the end and does not cannot be told from one that does.
 fn goes_on_as_it_ended(delivered: &str, truth: &str) -> bool {
     let Some(rest) = truth.strip_prefix(delivered) else { return true };
-    let (ended, rest): (Vec<char>, Vec<char>) = (squeezed(delivered).chars().collect(), squeezed(rest).chars().collect());
+    let (ended, rest): (Vec<char>, Vec<char>) =
+        (squeezed(delivered).chars().collect(), squeezed(rest).chars().collect());
     (LEAST_OVERLAP.min(ended.len())..=ended.len().min(rest.len())).any(|k| ended.ends_with(&rest[..k]))
 }
 
@@ -237,8 +246,11 @@ fn starts_with_its_own_tail(on: &Continue) -> bool {
     delivered.len() > anchor.len() && delivered.starts_with(&anchor)
 }
 
-/// Shorter repetitions than this are never taken for the anchor.
-const LEAST_OVERLAP: usize = 5;
+/// A preamble is only taken away before an anchor of so many characters.
+const LEAST_ANCHOR: usize = 12;
+
+/// Shorter repetitions than this are never taken for the anchor, in whatever script.
+const LEAST_OVERLAP: usize = 2;
 
 fn squeezed(text: &str) -> String {
     text.chars().filter(|c| !c.is_whitespace()).collect()
@@ -316,23 +328,4 @@ fn patient(sim: &mut Sim) {
             }
         }
     }
-}
-
-
-#[test]
-fn dbg() {
-    let Ok(seed) = std::env::var("DBG") else { return };
-    let seed: u64 = seed.parse().unwrap();
-    let any = std::env::var("ANY").is_ok();
-    let scripts = if any { random::chain(seed) } else { random::rescuable_chain(seed) };
-    let mut dice = Dice::labelled(seed, if any {99} else {77});
-    let mut sim = sim(seed, scripts, &mut dice);
-    if !any { patient(&mut sim); }
-    let r = sim.run();
-    for (i, s) in sim.scripts.iter().enumerate() { println!("{i} {:?} {:?} {:?} {:?} q{} tools {:?} how {:?}", s.fault, s.reject, s.continuation, s.ending, sim.candidates[i].target.quality, s.content.tools, sim.candidates[i].how); }
-    for a in &r.journal.attempts { println!("{:?} {} {:?} open {:?} sent {:?} fp {:?} end {:?} {:?} {:?} {:?} seam {:?}", a.id, a.target.connection, a.cause, a.opened-r.journal.started, a.sent.map(|x|x-r.journal.started), a.first_progress.map(|x|x-r.journal.started), a.ended.map(|x|x-r.journal.started), a.end, a.failure.as_ref().map(|f|(f.kind, f.said.message.clone())), a.generated.estimate(), a.seam); }
-    println!("{:?} retries {} tools {:?} structured {:?} max {:?} limits", r.outcome, sim.policy.level.retries, sim.policy.level.tool_calls, sim.policy.structured, sim.policy.max_tokens);
-    println!("truth {:?}", sim.scripts[0].text());
-    println!("told  {:?}", r.text());
-    for (t,e) in &r.told { if !matches!(e, Event::Text{..}) { println!("{t:?} {e:?}"); } }
 }

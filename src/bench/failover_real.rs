@@ -7,11 +7,13 @@
 use super::failover::{Cell, Experiment, Latency, Mode, Policy};
 use super::listener::{Heard, Place};
 use super::stats::Sample;
+use super::world::PROMPT;
 use crate::config::{self, Config, Resolver};
 use crate::gateway::account::{self, Account};
 use crate::gateway::{Gateway, record::TurnRecord};
 use crate::rig::origin::{Inquiry, Origin, Scripts};
 use crate::rig::script::Script;
+use crate::rig::text;
 use crate::routing::After;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -138,7 +140,9 @@ pub async fn run(experiment: &Experiment, numbers: std::ops::Range<usize>, place
 
 /// The messages of turn `number`, mark included.
 pub fn messages(number: usize) -> Value {
-    json!([{"role": "system", "content": "Tell a story."},
+    // As long as the simulation takes prompts to be: four characters are about a token.
+    let rules = text::text(text::Kind::Prose, 4 * usize::try_from(PROMPT).unwrap_or_default(), 0);
+    json!([{"role": "system", "content": format!("Tell a story. {rules}")},
            {"role": "user", "content": format!("The next one, please. {MARK}{number}.")}])
 }
 
@@ -212,7 +216,8 @@ pub fn configuration(experiment: &Experiment, policy: Policy, primary: &str, sec
     let clocks = level.timeouts;
     let ms = |span: Duration| format!("\"{}ms\"", span.as_millis());
     let off = |span: Option<Duration>| span.map_or("\"off\"".to_owned(), ms);
-    let pace = clocks.pace.map_or("\"off\"".to_owned(), |p| format!("\"{} chars/s over {}s\"", p.chars, p.window.as_secs()));
+    let pace =
+        clocks.pace.map_or("\"off\"".to_owned(), |p| format!("\"{} chars/s over {}s\"", p.chars, p.window.as_secs()));
     let hedge = level.hedge.map_or_else(String::new, |hedge| {
         let after = match hedge.after {
             After::Time(after) => ms(after),
@@ -227,9 +232,8 @@ pub fn configuration(experiment: &Experiment, policy: Policy, primary: &str, sec
     } else {
         "breaker = { consecutive = 1000000, error_rate = 1.0, min_samples = 1000000 }\n".to_owned()
     };
-    let connection = |name: &str, url: &str| {
-        format!("[connections.{name}]\ndialect = \"chat\"\nbase_url = \"{url}\"\n{breaker}\n")
-    };
+    let connection =
+        |name: &str, url: &str| format!("[connections.{name}]\ndialect = \"chat\"\nbase_url = \"{url}\"\n{breaker}\n");
     format!(
         "{}{}[levels.bench]\nchain = [\n  {{ connection = \"primary\", model = \"rig\", continuation = \"{how}\" }},\n  \
          {{ connection = \"secondary\", model = \"rig\", continuation = \"{how}\" }},\n]\n\

@@ -11,8 +11,8 @@ use crate::gateway::record::TurnRecord;
 use crate::health::breaker::{self, State, Transition};
 use crate::rig::script::{Break, Fault, Reject, Script};
 use crate::rig::seed::Dice;
-use serde::Serialize;
 use crate::turn::resume::How;
+use serde::Serialize;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -119,7 +119,11 @@ impl Day {
         self.played(kept, &world, start)
     }
 
-    fn arrivals<'a>(&'a self, experiment: &'a Experiment, whole: Duration) -> impl Iterator<Item = (usize, Arrival)> + 'a {
+    fn arrivals<'a>(
+        &'a self,
+        experiment: &'a Experiment,
+        whole: Duration,
+    ) -> impl Iterator<Item = (usize, Arrival)> + 'a {
         let mut dice = Dice::labelled(self.seed, 1);
         let mut at = 0.0;
         let times = std::iter::from_fn(move || {
@@ -207,7 +211,8 @@ impl Kept {
         let bin = &mut self.hours[hour];
         let complete = record.outcome == "complete";
         bin.first.extend(record.first_told_ms);
-        bin.by_fallback += usize::from(record.attempts.iter().any(|a| &*a.connection != "primary" && a.delivered_tokens > 0));
+        bin.by_fallback +=
+            usize::from(record.attempts.iter().any(|a| &*a.connection != "primary" && a.delivered_tokens > 0));
         bin.failed += usize::from(!complete);
         self.struck += usize::from(struck);
         self.failed += usize::from(!complete);

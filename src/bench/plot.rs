@@ -5,8 +5,8 @@
 
 use super::stats::Sample;
 use plotters::prelude::{
-    ChartBuilder, Color, IntoDrawingArea, IntoLogRange, LineSeries, PathElement, RGBColor, SVGBackend, SeriesLabelPosition,
-    WHITE,
+    ChartBuilder, Color, IntoDrawingArea, IntoLogRange, LineSeries, PathElement, RGBColor, SVGBackend,
+    SeriesLabelPosition, WHITE,
 };
 use plotters::style::BLACK;
 use std::fmt;

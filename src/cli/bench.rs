@@ -1,6 +1,6 @@
 //! `segue bench`: what failover costs, as tables, JSON and plots.
 
-use super::Failed;
+use super::{Failed, log};
 use crate::bench::failover::{self, CELLS, Cell, Experiment, Latency, Mode, Policy};
 use crate::bench::failover_real::{self, Providers};
 use crate::bench::listener::Place;
@@ -11,26 +11,40 @@ use crate::bench::table::{NONE, Table, millis, percent};
 use crate::gateway::Gateway;
 use crate::server;
 use crate::server::listen::{self, Manners};
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 use std::io::IsTerminal as _;
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+/// Measure what failover costs.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES, subcommand_required = true, arg_required_else_help = true)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
 /// What can be measured.
 #[derive(Debug, Subcommand)]
-pub(super) enum What {
+enum What {
     /// First-token time and longest silence during an incident, under each policy.
+    ///
+    /// In virtual time every turn is simulated on the gateway's own state machine, budgets and percentiles: the same
+    /// seed gives the same numbers on every machine.
+    #[command(after_help = EXAMPLES)]
     Failover(FailoverArguments),
 }
 
 /// How to measure failover.
-#[derive(Debug, Args)]
-pub(super) struct FailoverArguments {
+#[derive(Debug, clap::Args)]
+struct FailoverArguments {
     /// Turns for each policy, distribution and fault [default: 10000; over sockets 200].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     turns: Option<u32>,
@@ -68,8 +82,9 @@ pub(super) struct FailoverArguments {
 }
 
 /// Runs the benchmark.
-pub(super) fn run(what: &What, runtime: &tokio::runtime::Runtime) -> Result<(), Failed> {
-    let What::Failover(arguments) = what;
+pub(super) async fn run(args: &Args) -> Result<ExitCode, Failed> {
+    log::start("warn")?;
+    let What::Failover(arguments) = &args.what;
     let real = arguments.real || arguments.url.is_some();
     let turns = arguments.turns.unwrap_or(if real { REAL_TURNS } else { TURNS });
     let experiment = Experiment {
@@ -80,31 +95,31 @@ pub(super) fn run(what: &What, runtime: &tokio::runtime::Runtime) -> Result<(), 
         circuits: arguments.circuits,
         ..Experiment::default()
     };
-    say(&heading(&experiment, arguments, real));
+    say(&heading(&experiment, arguments, real))?;
     let cells = match &arguments.url {
-        Some(url) => runtime.block_on(elsewhere(&experiment, url, arguments))?,
-        None if real => runtime.block_on(sockets(&experiment))?,
+        Some(url) => elsewhere(&experiment, url, arguments).await?,
+        None if real => sockets(&experiment).await?,
         None => {
             let bar = progress(CELLS);
-            let cells = experiment.run(|done| bar.set_position(done as u64));
+            let cells = tokio::task::block_in_place(|| experiment.run(|done| bar.set_position(done as u64)));
             bar.finish_and_clear();
             cells
         }
     };
-    say(&tables(&cells, arguments.url.is_none()));
+    say(&tables(&cells, arguments.url.is_none()))?;
     if let Some(path) = &arguments.json {
         let report = json!({
             "benchmark": "failover", "virtual_time": !real, "machine": Machine::this(), "seed": experiment.seed,
             "turns": experiment.turns, "share": experiment.share, "circuits": experiment.circuits, "cells": cells,
         });
         write(path, &(format!("{report:#}\n")))?;
-        say(&format!("written: {}", path.display()));
+        say(&format!("written: {}", path.display()))?;
     }
     if let Some(directory) = &arguments.plots {
         let count = draw(&cells, directory)?;
-        say(&format!("drawn: {count} plots in {}", directory.display()));
+        say(&format!("drawn: {count} plots in {}", directory.display()))?;
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Serves `gateway` on a free port until the token is cancelled; gives its address.
@@ -144,9 +159,9 @@ async fn sockets(experiment: &Experiment) -> Result<Vec<Cell>, Failed> {
 async fn elsewhere(experiment: &Experiment, url: &str, arguments: &FailoverArguments) -> Result<Vec<Cell>, Failed> {
     let key = match &arguments.key_env {
         None => None,
-        Some(name) => Some(
-            std::env::var(name).map_err(|_| Failed::Setup(format!("--key-env: the variable {name} is not set")))?,
-        ),
+        Some(name) => {
+            Some(std::env::var(name).map_err(|_| Failed::Setup(format!("--key-env: the variable {name} is not set")))?)
+        }
     };
     let model = arguments.model.as_deref().unwrap_or_default();
     let place = Place::new(url, model, key.as_deref()).map_err(Failed::Setup)?;
@@ -159,7 +174,7 @@ async fn elsewhere(experiment: &Experiment, url: &str, arguments: &FailoverArgum
             "first choice  {}\nfallback      {}\nboth speak Chat Completions and Messages, any model, any key\n",
             providers.primary.base_url(),
             providers.secondary.base_url()
-        ));
+        ))?;
         bar.set_length(Mode::ALL.len() as u64);
         for mode in Mode::ALL {
             let key = (Latency::LogNormal, mode, policy);
@@ -169,7 +184,7 @@ async fn elsewhere(experiment: &Experiment, url: &str, arguments: &FailoverArgum
     } else {
         let turns = failover_real::run(experiment, 0..experiment.turns, &place).await;
         if let Some(error) = turns.iter().find_map(|(_, heard)| heard.error.as_ref()) {
-            say(&format!("the first error: {error}"));
+            say(&format!("the first error: {error}"))?;
         }
         cells.push(failover_real::as_it_is(&turns));
     }
@@ -179,7 +194,10 @@ async fn elsewhere(experiment: &Experiment, url: &str, arguments: &FailoverArgum
 
 async fn start(experiment: &Experiment, at: [SocketAddr; 2]) -> Result<Providers, Failed> {
     Providers::start(experiment, at).await.map_err(|error| {
-        Failed::Setup(format!("the providers cannot listen on {} and {}: {error}; choose other addresses", at[0], at[1]))
+        Failed::Setup(format!(
+            "the providers cannot listen on {} and {}: {error}; choose other addresses",
+            at[0], at[1]
+        ))
     })
 }
 
@@ -223,7 +241,17 @@ fn tables(cells: &[Cell], ours: bool) -> String {
 
 fn waits(cells: &[&Cell], ours: bool) -> Table {
     let mut table = Table::new([
-        "fault", "policy", "first p50", "p95", "p99", "p99 penalty", "removed", "silence p50", "p95", "p99", "whole",
+        "fault",
+        "policy",
+        "first p50",
+        "p95",
+        "p99",
+        "p99 penalty",
+        "removed",
+        "silence p50",
+        "p95",
+        "p99",
+        "whole",
         "exact",
     ]);
     let mut before = None;
@@ -254,8 +282,16 @@ fn waits(cells: &[&Cell], ours: bool) -> Table {
 
 fn costs(cells: &[&Cell]) -> Table {
     let mut table = Table::new([
-        "fault", "policy", "failover", "hedged", "hedges won", "duplicate requests", "duplicate prompt tokens",
-        "wasted tokens", "steady-state overhead", "incident overhead",
+        "fault",
+        "policy",
+        "failover",
+        "hedged",
+        "hedges won",
+        "duplicate requests",
+        "duplicate prompt tokens",
+        "wasted tokens",
+        "steady-state overhead",
+        "incident overhead",
     ]);
     let mut before = None;
     for cell in cells {
@@ -312,9 +348,8 @@ fn write(path: &Path, text: &str) -> Result<(), Failed> {
     std::fs::write(path, text).map_err(|error| Failed::Setup(format!("cannot write {}: {error}", path.display())))
 }
 
-#[expect(clippy::print_stdout, reason = "this is what the command is for")]
-fn say(text: &str) {
-    println!("{text}");
+fn say(text: &str) -> Result<(), Failed> {
+    Ok(writeln!(std::io::stdout(), "{text}")?)
 }
 
 /// A bar on a terminal; in a pipe, none.
@@ -334,6 +369,18 @@ fn share(text: &str) -> Result<f64, String> {
     let share: f64 = text.parse().map_err(|_| "a share is a number from 0 to 1".to_owned())?;
     if (0.0..=1.0).contains(&share) { Ok(share) } else { Err("a share is a number from 0 to 1".to_owned()) }
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  segue bench failover
+  segue bench failover --json failover.json --plots plots/
+  segue bench failover --real --turns 100
+  segue bench failover --url http://127.0.0.1:4000 --model gpt-4.1 --key-env GATEWAY_KEY --turns 50
+
+Exit codes:
+  0  measured
+  1  the reader of the output left
+  2  the arguments are wrong, or something could not be set up";
 
 const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
 

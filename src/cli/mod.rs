@@ -1,86 +1,89 @@
 //! The command line: from arguments to a command, and from its end to an exit code.
 
 mod bench;
+mod check;
+mod completions;
+mod demo;
 pub mod environment;
+mod failed;
+mod log;
+mod mock;
+mod paint;
+mod problems;
 mod serve;
+mod stop;
 
-use crate::config::Problem;
+pub use failed::Failed;
+pub use serve::serve;
+
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
 /// Segue keeps a model's answer going when the provider behind it fails in mid-sentence.
+///
+/// A streaming gateway for language-model APIs: clients speak Chat Completions or Anthropic Messages to it, and it
+/// continues a turn at the next provider when one stalls or dies, in the stream that is still open.
 #[derive(Debug, Parser)]
-#[command(name = "segue", version, about, max_term_width = 100)]
-struct Arguments {
+#[command(name = "segue", version, about, max_term_width = 100, after_help = EXAMPLES)]
+pub(super) struct Arguments {
     #[command(subcommand)]
     command: Command,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run the gateway.
-    Serve {
-        /// The configuration; otherwise ./segue.toml, the user's, or the keys in the environment.
-        #[arg(long, value_name = "FILE")]
-        config: Option<String>,
-    },
-    /// Measure what failover costs: tables, JSON, plots.
-    Bench {
-        #[command(subcommand)]
-        what: bench::What,
-    },
-}
-
-/// Why a command could not do its work.
-#[derive(Debug)]
-pub enum Failed {
-    /// The configuration is wrong.
-    Config(Vec<Problem>),
-    /// Something could not be set up.
-    Setup(String),
+    Demo(demo::Args),
+    Serve(serve::Args),
+    Check(check::Args),
+    Mock(mock::Args),
+    Bench(bench::Args),
+    Completions(completions::Args),
 }
 
 /// Runs what the arguments of this process ask for.
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => return fail(&Failed::Setup(format!("no runtime: {error}"))),
+    let done = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime.block_on(run(arguments.command)),
+        Err(error) => Err(Failed::Setup(format!("no runtime: {error}"))),
     };
-    log();
-    let done = match arguments.command {
-        Command::Serve { config } => runtime.block_on(serve::run(config.as_deref())),
-        Command::Bench { what } => bench::run(&what, &runtime),
-    };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failed) => fail(&failed),
+    done.unwrap_or_else(|failed| failed.tell())
+}
+
+async fn run(command: Command) -> Result<ExitCode, Failed> {
+    match command {
+        Command::Demo(args) => demo::run(&args).await,
+        Command::Serve(args) => serve::run(&args).await,
+        Command::Check(args) => check::run(&args),
+        Command::Mock(args) => mock::run(&args).await,
+        Command::Bench(args) => bench::run(&args).await,
+        Command::Completions(args) => completions::run(&args),
     }
 }
 
-fn log() {
-    use std::io::IsTerminal as _;
-    use tracing_subscriber::EnvFilter;
-    let filter = EnvFilter::try_from_env("SEGUE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .init();
-}
+const EXAMPLES: &str = "\
+Examples:
+  segue demo                        see it work, with nothing set up
+  OPENAI_API_KEY=… segue serve      run it on the keys that you have
+  segue check --config segue.toml   what is wrong with a configuration, or unwise
+  segue COMMAND --help              options, examples and exit codes of a command";
 
-#[expect(clippy::print_stderr, reason = "this is where errors are told")]
-fn fail(failed: &Failed) -> ExitCode {
-    match failed {
-        Failed::Config(problems) => {
-            for problem in problems {
-                eprintln!("error: {problem}");
-            }
-            ExitCode::from(2)
-        }
-        Failed::Setup(message) => {
-            eprintln!("error: {message}");
-            ExitCode::from(2)
+#[cfg(test)]
+mod tests {
+    use super::Arguments;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_arguments_are_sound() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_shows_examples_and_exit_codes() {
+        for mut command in Arguments::command().get_subcommands().cloned() {
+            let help = command.render_long_help().to_string();
+            assert!(help.contains("Examples:\n  "), "{help}");
+            assert!(help.contains("Exit codes:\n  0"), "{help}");
         }
     }
 }

@@ -1,36 +1,78 @@
 //! `segue serve`: the gateway, until it is told to stop.
 
-use super::Failed;
 use super::environment::Environment;
+use super::log::{self, Format};
+use super::paint::{Ink, Paint};
+use super::stop::Signals;
+use super::{Failed, problems};
 use crate::config::lookup::{self, Location};
 use crate::config::{Config, Loaded};
 use crate::gateway::Gateway;
+use crate::rig::mock;
+use crate::rig::origin::Origin;
+use crate::routing::Level;
 use crate::server::listen::{self, Manners};
 use crate::{admin, server};
-use std::net::SocketAddr;
+use std::io::{self, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::process::ExitCode;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-/// Runs the gateway with the configuration at `given`, or the one that is found.
+/// Run the gateway.
 ///
-/// # Errors
-/// What is wrong with the configuration, or why a listener could not be opened.
-pub async fn run(given: Option<&str>) -> Result<(), Failed> {
-    let environment = Environment;
-    let location = lookup::locate(given, &environment);
-    let Loaded { config, warnings } = lookup::open(given, &environment).map_err(Failed::Config)?;
-    for warning in &warnings {
-        tracing::warn!("{warning}");
+/// Without a configuration it serves the providers whose keys are in the environment (OPENAI_API_KEY,
+/// ANTHROPIC_API_KEY, GEMINI_API_KEY, MISTRAL_API_KEY, DEEPSEEK_API_KEY, GROQ_API_KEY, OPENROUTER_API_KEY, and
+/// OLLAMA_HOST), the first four of them as one chain, under the levels `normal`, `high`, `low` and `voice`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Args {
+    /// The configuration; otherwise ./segue.toml, the user's, or the keys in the environment.
+    #[arg(long, value_name = "FILE")]
+    config: Option<String>,
+
+    /// Where clients connect, instead of `server.listen`; port 0 takes any free one.
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<SocketAddr>,
+
+    /// Where operators connect, instead of `admin.listen`.
+    #[arg(long, value_name = "ADDR")]
+    admin: Option<SocketAddr>,
+}
+
+/// Runs the gateway.
+pub(super) async fn run(args: &Args) -> Result<ExitCode, Failed> {
+    let format = log::start("info")?;
+    let given = args.config.as_deref();
+    let location = lookup::locate(given, &Environment);
+    let Loaded { mut config, warnings } = lookup::open(given, &Environment).map_err(Failed::Config)?;
+    direct(&mut config, args)?;
+    match format {
+        Format::Json => warnings.iter().for_each(|warning| tracing::warn!("{warning}")),
+        Format::Text => {
+            let severity = problems::WARNING;
+            told(problems::write(&mut io::stderr(), Paint::of_stderr(), severity, &warnings, &Environment));
+        }
     }
-    announce(&location, &config);
+    let _built_in = built_in(&mut config).await?;
     let clients = bind(config.server.listen, "server.listen").await?;
     let operators = bind(config.admin.listen, "admin.listen").await?;
+    config.server.listen = clients.local_addr()?;
+    config.admin.listen = operators.local_addr()?;
+    let mut signals = Signals::listen()?;
+    told(announce(&location, &config, format));
     let gateway = Gateway::new(config).map_err(Failed::Setup)?;
     let stop = CancellationToken::new();
-    tokio::spawn(stop_on_signal(stop.clone()));
+    tokio::spawn({
+        let stop = stop.clone();
+        async move {
+            signals.told().await;
+            stop.cancel();
+        }
+    });
     serve(gateway, clients, operators, stop).await;
     tracing::info!("stopped");
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Serves `gateway` until `stop` is cancelled, and then lets its turns finish for `server.drain`.
@@ -67,21 +109,106 @@ pub async fn serve(gateway: Gateway, clients: TcpListener, operators: TcpListene
     }
 }
 
-fn announce(location: &Location, config: &Config) {
-    tracing::info!(
-        config = match location {
-            Location::File(path) => path,
-            Location::Environment => "the keys in the environment",
-        },
-        listen = %config.server.listen,
-        admin = %config.admin.listen,
-        levels = %config.levels.iter().map(|l| &*l.name).collect::<Vec<_>>().join(", "),
-        "segue serves"
-    );
+/// A line for a shell that streams a turn from `base_url`.
+pub(super) fn curl(base_url: &str, model: &str, key: Option<&str>) -> String {
+    let key = key.map(|key| format!(" \\\n    -H \"authorization: Bearer {key}\"")).unwrap_or_default();
+    format!(
+        "curl -N {base_url}/chat/completions \\\n    \
+         -H 'content-type: application/json'{key} \\\n    \
+         -d '{{\"model\": \"{model}\", \"stream\": true,\n         \
+         \"messages\": [{{\"role\": \"user\", \"content\": \"Hello!\"}}]}}'"
+    )
 }
 
-/// Without a level there is nothing to write.
-const CLIENT_WRITE: std::time::Duration = std::time::Duration::from_secs(30);
+/// Where a client on this machine finds what listens at `address`.
+pub(super) fn url(address: SocketAddr) -> String {
+    let ip = match address.ip() {
+        IpAddr::V4(Ipv4Addr::UNSPECIFIED) => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(Ipv6Addr::UNSPECIFIED) => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    format!("http://{}", SocketAddr::new(ip, address.port()))
+}
+
+// === helpers ===
+
+/// A gateway whose standard error is closed serves all the same.
+fn told(written: io::Result<()>) {
+    if let Err(error) = written {
+        tracing::debug!(%error, "standard error");
+    }
+}
+
+/// Follows the addresses of the command line. What holds for those of a file holds for them: who listens to everyone
+/// must know who asks.
+fn direct(config: &mut Config, args: &Args) -> Result<(), Failed> {
+    if let Some(listen) = args.listen {
+        if !listen.ip().is_loopback() && config.tenants.is_none() && !config.server.allow_anonymous {
+            return Err(Failed::Setup(format!(
+                "--listen: without tenants everyone who reaches {listen} could spend your credit; add `[tenants.NAME]` \
+                 with keys to the configuration, or set `server.allow_anonymous = true`"
+            )));
+        }
+        config.server.listen = listen;
+    }
+    if let Some(admin) = args.admin {
+        if !admin.ip().is_loopback() && config.admin.token.is_none() {
+            return Err(Failed::Setup(format!(
+                "--admin: whoever reaches {admin} could open and close circuits; set `admin.token`, or listen on loopback"
+            )));
+        }
+        config.admin.listen = admin;
+    }
+    Ok(())
+}
+
+/// Starts what stands for connections of the dialect `mock`.
+async fn built_in(config: &mut Config) -> Result<Vec<Origin>, Failed> {
+    let mut origins = Vec::new();
+    for connection in config.connections.iter_mut().filter(|c| c.mock && c.base_url.is_none()) {
+        let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let origin = mock::start(anywhere, mock::File::default()).await.map_err(|error| {
+            Failed::Setup(format!("connections.{}: the built-in provider cannot listen: {error}", connection.name))
+        })?;
+        connection.base_url = Some(origin.base_url());
+        origins.push(origin);
+    }
+    Ok(origins)
+}
+
+fn announce(location: &Location, config: &Config, format: Format) -> io::Result<()> {
+    let place = match location {
+        Location::File(path) => path,
+        Location::Environment => "the keys in the environment",
+    };
+    if format == Format::Json {
+        let levels = config.levels.iter().map(|l| &*l.name).collect::<Vec<_>>().join(", ");
+        let (listen, admin) = (config.server.listen, config.admin.listen);
+        tracing::info!(config = place, %listen, %admin, %levels, "segue serves");
+        return Ok(());
+    }
+    let paint = Paint::of_stderr();
+    let (clients, operators) = (format!("{}/v1", url(config.server.listen)), url(config.admin.listen));
+    let mut out = io::stderr().lock();
+    writeln!(out, "{} serves {place}", paint.ink(Ink::Bold, concat!("segue ", env!("CARGO_PKG_VERSION"))))?;
+    writeln!(out, "  clients  {}", paint.ink(Ink::First, &clients))?;
+    writeln!(out, "  admin    {operators}/api/turns, /api/circuits, /healthz")?;
+    let width = config.levels.iter().map(|l| l.name.chars().count()).max().unwrap_or_default();
+    for (index, level) in config.levels.iter().enumerate() {
+        let head = if index == 0 { "levels " } else { "       " };
+        writeln!(out, "  {head}  {:width$}  {}", level.name, chain(level))?;
+    }
+    if let Some(level) = config.levels.first() {
+        let key = config.tenants.as_ref().map(|_| "$SEGUE_KEY");
+        writeln!(out, "  try it\n  {}", curl(&clients, &level.name, key))?;
+    }
+    writeln!(out, "{}", paint.ink(Ink::Dim, "  Ctrl-C stops it"))
+}
+
+fn chain(level: &Level) -> String {
+    let targets = level.chain.iter().map(|e| format!("{}/{}", e.target.connection, e.target.model));
+    targets.collect::<Vec<_>>().join(" → ")
+}
 
 async fn bind(address: SocketAddr, key: &str) -> Result<TcpListener, Failed> {
     TcpListener::bind(address).await.map_err(|error| {
@@ -89,17 +216,49 @@ async fn bind(address: SocketAddr, key: &str) -> Result<TcpListener, Failed> {
     })
 }
 
-async fn stop_on_signal(stop: CancellationToken) {
-    use tokio::signal::unix::{SignalKind, signal};
-    let interrupted = tokio::signal::ctrl_c();
-    match signal(SignalKind::terminate()) {
-        Ok(mut terminated) => {
-            tokio::select! {
-                _ = terminated.recv() => {}
-                _ = interrupted => {}
-            }
+/// Without a level there is nothing to write.
+const CLIENT_WRITE: std::time::Duration = std::time::Duration::from_secs(30);
+
+const EXAMPLES: &str = "\
+Examples:
+  segue serve --config segue.toml
+  OPENAI_API_KEY=… ANTHROPIC_API_KEY=… segue serve
+  OLLAMA_HOST=127.0.0.1:11434 segue serve --listen 127.0.0.1:8090
+  curl -N http://127.0.0.1:8080/v1/chat/completions \\
+    -H 'content-type: application/json' \\
+    -d '{\"model\": \"normal\", \"stream\": true,
+         \"messages\": [{\"role\": \"user\", \"content\": \"Hello!\"}]}'
+
+Environment:
+  SEGUE_LOG         what is logged: `info` (the default), `warn`, `segue=debug`, `segue::gateway=trace,info`
+  SEGUE_LOG_FORMAT  `text` (the default), or `json` for one object a line and nothing else on standard error
+  NO_COLOR          no colours on a terminal either
+
+Exit codes:
+  0  stopped by Ctrl-C or SIGTERM, after its turns had ended or `server.drain` was over
+  2  the configuration is wrong, there is none, or an address is taken";
+
+#[cfg(test)]
+mod tests {
+    use super::{curl, url};
+
+    #[test]
+    fn urls_are_those_that_a_client_on_this_machine_can_use() {
+        for (address, expected) in [
+            ("127.0.0.1:8080", "http://127.0.0.1:8080"),
+            ("0.0.0.0:80", "http://127.0.0.1:80"),
+            ("[::]:9", "http://[::1]:9"),
+            ("192.0.2.1:80", "http://192.0.2.1:80"),
+        ] {
+            assert_eq!(address.parse().map(url), Ok(expected.to_owned()));
         }
-        Err(_) => drop(interrupted.await),
     }
-    stop.cancel();
+
+    #[test]
+    fn the_line_to_try_holds_json() {
+        let line = curl("http://x/v1", "normal", Some("$KEY"));
+        let body = line.split('\'').rev().nth(1).unwrap_or_default();
+        assert!(serde_json::from_str::<serde_json::Value>(body).is_ok(), "{line}");
+        assert!(line.contains("Bearer $KEY"));
+    }
 }

@@ -112,17 +112,26 @@ fn seam(name: &str) -> Result<Continuation, String> {
 
 /// The vocabulary in short, for a command's help.
 pub const HELP: &str = "\
-Faults by the model's name, parts joined by +, such as mock+fault-stall@20+gap-5ms:
-  fault-reset@N  fault-fin@N  fault-end@N      the connection breaks, the body breaks or ends early, at token N
-  fault-half@N  fault-halfchar@N               reset inside an event, inside a character
-  fault-error@N  fault-limit@N                 an error event: overloaded, rate limit
-  fault-stall@N  fault-pings@N  fault-dribble@N  silence; only pings; one token a second
-  fault-garbage@N                              an event that is no JSON
-  fault-429 (any status)  fault-html  fault-json  fault-done  fault-hang  fault-headers  fault-close
-  seam-obedient|verbatim|echo|preamble|preamble-only|restart|restart-diverges|missing-space|extra-space|
-       paragraph-break|curly-quotes|refuses-prefill|refuses|empty       how a continuation begins
-  text-prose|code|json|list|cjk|emoji|repeat   what is told
-  headers-T  first-T  gap-T                    waiting times, such as 300ms or 2s
+By the model's name, in parts joined by +, as in mock+fault-stall@20+gap-5ms:
+  fault-reset@N                   TCP reset in place of token N
+  fault-fin@N, fault-end@N        the body breaks off, or ends without a finish
+  fault-half@N, fault-halfchar@N  reset inside an event, inside a character
+  fault-error@N, fault-limit@N    an error event: overloaded, rate limit
+  fault-stall@N, fault-pings@N    silence; nothing but pings
+  fault-dribble@N                 from there on one token a second
+  fault-garbage@N                 an event that is no JSON
+  fault-429 (any status)          that status instead of a stream
+  fault-html, fault-json          a page; 200 with an error body
+  fault-hang, fault-headers       never an answer; headers and nothing more
+  fault-close, fault-done         no answer; only the terminator
+  text-NAME                       what is told: prose, code, json, list, cjk,
+                                  emoji, repeat
+  headers-T, first-T, gap-T       waiting times, such as 300ms or 2s
+  seam-NAME                       how a continuation begins: obedient, verbatim,
+                                  echo, preamble, preamble-only, restart,
+                                  restart-diverges, missing-space, extra-space,
+                                  paragraph-break, curly-quotes,
+                                  refuses-prefill, refuses, empty
 ";
 
 /// Names for a list of models: one of each kind, to be seen and copied.
