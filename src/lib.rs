@@ -18,5 +18,6 @@ pub mod rig;
 pub mod routing;
 pub mod server;
 pub mod sse;
+pub mod store;
 pub mod turn;
 pub mod upstream;

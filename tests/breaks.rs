@@ -1,5 +1,5 @@
 //! Every way to break, at every position of a turn, over real sockets: the client's text is exact, and its stream is one.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test's panic is its report")]
+#![expect(clippy::unwrap_used, reason = "a test's panic is its report")]
 
 mod support;
 

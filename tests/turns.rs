@@ -5,6 +5,7 @@
 //! seed that failed, alone.
 #![expect(
     clippy::panic,
+    clippy::print_stdout,
     clippy::disallowed_methods,
     reason = "a test's panic is its report; it reads its own settings"
 )]
@@ -293,7 +294,7 @@ fn sim(seed: u64, scripts: Vec<Script>, dice: &mut Dice) -> Sim {
         max_tokens: dice.once_in(12).then(|| dice.between(1, 60) as u64),
         prompt_estimate: 10,
         continuable: true,
-        structured: dice.once_in(12).then(|| Check(Arc::new(|text: &str| text.len() % 5 != 0))),
+        structured: dice.once_in(12).then(|| Check(Arc::new(|text: &str| !text.len().is_multiple_of(5)))),
         races: !dice.once_in(8),
         max_turn: 1 << 20,
         retry_after_cap: Duration::from_secs(60),
@@ -322,10 +323,10 @@ fn patient(sim: &mut Sim) {
         last.timeouts.thinking = hour;
     }
     for script in &mut sim.scripts {
-        if let Some(fault) = &mut script.fault {
-            if let Break::Dribble { .. } = fault.how {
-                fault.how = Break::Silence;
-            }
+        if let Some(fault) = &mut script.fault
+            && let Break::Dribble { .. } = fault.how
+        {
+            fault.how = Break::Silence;
         }
     }
 }

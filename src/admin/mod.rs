@@ -1,7 +1,8 @@
-//! The operator's side: health, circuits, turns. It has a listener of its own, so that what is said here is never
+//! The operator's side: health, circuits, turns, conversations. It has a listener of its own, so that what is said here is never
 //! reachable where clients are.
 
 use crate::gateway::Gateway;
+use crate::store::Key;
 use axum::extract::{Path, Query, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{self, Next};
@@ -26,6 +27,12 @@ struct Turns {
     limit: usize,
 }
 
+/// Query of `/api/conversations/{id}`.
+#[derive(Debug, Deserialize)]
+struct Owner {
+    tenant: Option<String>,
+}
+
 /// Query of `/api/circuits/{connection}/{state}`.
 #[derive(Debug, Deserialize)]
 struct Circuit {
@@ -39,6 +46,7 @@ pub fn routes(gateway: Gateway, token: Option<Arc<str>>) -> Router {
         .route("/api/circuits", get(circuits))
         .route("/api/circuits/{connection}/{state}", post(force))
         .route("/api/turns", get(turns))
+        .route("/api/conversations/{id}", get(conversation).delete(forget))
         .route("/api/config", get(config))
         .route_layer(middleware::from_fn_with_state(admin.clone(), guard));
     Router::new()
@@ -46,7 +54,10 @@ pub fn routes(gateway: Gateway, token: Option<Arc<str>>) -> Router {
         .route("/readyz", get(ready))
         .merge(api)
         .fallback(|| async {
-            problem(StatusCode::NOT_FOUND, "see /healthz, /readyz, /api/circuits, /api/turns, /api/config")
+            problem(
+                StatusCode::NOT_FOUND,
+                "see /healthz, /readyz, /api/circuits, /api/turns, /api/conversations/{id}, /api/config",
+            )
         })
         .with_state(admin)
 }
@@ -93,8 +104,40 @@ async fn turns(State(admin): State<Admin>, Query(query): Query<Turns>) -> Respon
     Json(admin.gateway.recent(query.limit.min(MOST_TURNS))).into_response()
 }
 
+async fn conversation(State(admin): State<Admin>, Path(id): Path<String>, Query(query): Query<Owner>) -> Response {
+    match admin.gateway.conversation(&query.key(&id)).await {
+        Ok(Some(view)) => Json(view).into_response(),
+        Ok(None) => query.unknown(),
+        Err(why) => problem(StatusCode::SERVICE_UNAVAILABLE, &format!("the store cannot be asked now: {why}")),
+    }
+}
+
+async fn forget(State(admin): State<Admin>, Path(id): Path<String>, Query(query): Query<Owner>) -> Response {
+    match admin.gateway.forget(&query.key(&id)).await {
+        Ok(true) => Json(json!({"deleted": true})).into_response(),
+        Ok(false) => query.unknown(),
+        Err(why) => problem(StatusCode::SERVICE_UNAVAILABLE, &format!("the store cannot be asked now: {why}")),
+    }
+}
+
 async fn config(State(admin): State<Admin>) -> Response {
     Json(crate::config::redact::redact(admin.gateway.config())).into_response()
+}
+
+// === impl Owner ===
+
+impl Owner {
+    fn key(&self, conversation: &str) -> Key {
+        Key::new(self.tenant.as_deref(), conversation)
+    }
+
+    fn unknown(&self) -> Response {
+        let message = match self.tenant {
+            Some(_) => "this tenant has no such conversation, or it was let go (store.ttl, store.max_bytes)",
+            None => "there is no such conversation, or it was let go; where there are tenants, name one: ?tenant=NAME",
+        };
+        problem(StatusCode::NOT_FOUND, message)
+    }
 }
 
 // === helpers ===

@@ -11,12 +11,14 @@ use crate::routing::Target;
 use crate::sse;
 use crate::turn::resume::{Carry, How};
 use bytes::{Bytes, BytesMut};
+use history::History;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::time::Duration;
 
 pub mod anthropic;
 pub mod chat;
 pub mod extensions;
+pub mod history;
 
 /// One API. All methods are pure functions of their arguments.
 pub trait Dialect: Send + Sync + 'static {
@@ -72,6 +74,11 @@ pub trait Dialect: Send + Sync + 'static {
 
     /// Words an error as a whole response.
     fn refuse(&self, refusal: &Refusal) -> Reply;
+
+    /// How it writes conversations; `None` for a dialect that no client speaks, whose conversations are not kept.
+    fn history(&self) -> Option<&'static dyn History> {
+        None
+    }
 }
 
 /// Reads one upstream's events.

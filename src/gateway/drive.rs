@@ -6,13 +6,17 @@
 //! answer that is already here is never taken for silence. While nobody asks for the next frame the client is not
 //! taking bytes, and the relay's silence clocks stand still. To drop a `Drive` is to hang up: its attempts are
 //! dropped and settled.
+//!
+//! The loop itself is an [`Engine`] behind a lock that nobody contends for, save a newer turn of the same conversation,
+//! which must be able to end this one at once even if nobody polls it.
 
+use super::conversation::Part;
+use super::place::Supersede;
 use super::record::TurnRecord;
-use super::refusal;
-use super::{Inner, LiveTurn};
+use super::{Inner, LiveTurn, lock, refusal};
 use crate::chat::Request;
 use crate::dialect::{self, Encode, End, Refusal};
-use crate::event::Signal;
+use crate::event::{Signal, Step};
 use crate::failure::{Failure, Kind, RetryAt, Stage, Verdict};
 use crate::fleet;
 use crate::relay::journal::End as AttemptEnd;
@@ -24,7 +28,7 @@ use futures::Stream;
 use smallvec::SmallVec;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, Weak};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant, SystemTime};
 use tokio::time::Sleep;
@@ -32,6 +36,14 @@ use tokio_util::sync::WaitForCancellationFutureOwned;
 
 /// One turn under way. It yields the bytes of the client's stream, or the one body of a whole answer.
 pub struct Drive {
+    engine: Arc<Mutex<Engine>>,
+    id: Arc<str>,
+    level: Arc<str>,
+    stream: bool,
+}
+
+/// The loop of one turn.
+struct Engine {
     gateway: Arc<Inner>,
     live: LiveTurn,
     request: Arc<Request>,
@@ -51,6 +63,7 @@ pub struct Drive {
     over: bool,
     announce: bool,
     last_resort: bool,
+    part: Option<Part>,
 }
 
 /// What a turn has come to when its headers must be decided.
@@ -73,13 +86,94 @@ pub(super) struct Parts {
     pub(super) keep_alive: Duration,
     pub(super) announce: bool,
     pub(super) last_resort: bool,
+    pub(super) part: Option<Part>,
 }
 
 // === impl Drive ===
 
 impl Drive {
     pub(super) fn new(parts: Parts) -> Self {
-        let Parts { gateway, live, request, candidates, relay, encoder, keep_alive, announce, last_resort } = parts;
+        let (id, level) = (parts.live.id.as_str().into(), Arc::clone(&parts.live.level));
+        let stream = parts.request.stream;
+        let hold = parts.part.as_ref().map(Part::hold);
+        let engine = Arc::new(Mutex::new(Engine::new(parts)));
+        if let Some(hold) = hold {
+            let engine: Weak<Mutex<Engine>> = Arc::downgrade(&engine);
+            hold.reach(engine);
+        }
+        Self { engine, id, level, stream }
+    }
+
+    /// Waits until the status can be decided: the first delta of a stream, the end of a whole answer, a failure, or
+    /// `headers_after` (for a stream; `None`: never early).
+    pub async fn start(&mut self, headers_after: Option<Duration>) -> Start {
+        let early = headers_after.filter(|_| self.stream).map(|after| now() + after);
+        std::future::poll_fn(|cx| lock(&self.engine).poll_start(cx, early)).await
+    }
+
+    /// The next bytes of the body; `None` at its end.
+    pub fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        lock(&self.engine).poll_frame(cx)
+    }
+
+    /// `connection/model` of the attempt that leads, or led last.
+    pub fn served_by(&self) -> Option<String> {
+        let engine = lock(&self.engine);
+        let attempts = &engine.relay.journal().attempts;
+        let leader = attempts.iter().rev().find(|a| a.first_progress.is_some() && a.failure.is_none());
+        leader.map(|a| format!("{}/{}", a.target.connection, a.target.model))
+    }
+
+    /// The fields that were asked for and left out so far, each once.
+    pub fn dropped(&self) -> Vec<String> {
+        lock(&self.engine).dropped.clone()
+    }
+
+    /// The turn's id.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The level that serves it.
+    pub fn level(&self) -> &str {
+        &self.level
+    }
+
+    /// How many attempts were opened, and how often the lead changed after something was told.
+    pub fn counts(&self) -> (usize, u32) {
+        let engine = lock(&self.engine);
+        let journal = engine.relay.journal();
+        (journal.attempts.len(), journal.splices)
+    }
+}
+
+impl Drop for Drive {
+    fn drop(&mut self) {
+        lock(&self.engine).hang_up(Why::ClientGone);
+    }
+}
+
+impl std::fmt::Debug for Drive {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Drive")
+            .field("turn", &self.id)
+            .field("relay", &lock(&self.engine).relay)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Supersede for Mutex<Engine> {
+    fn supersede(&self) {
+        lock(self).hang_up(Why::Superseded);
+    }
+}
+
+// === impl Engine ===
+
+impl Engine {
+    fn new(parts: Parts) -> Self {
+        let Parts { gateway, live, request, candidates, relay, encoder, keep_alive, announce, last_resort, part } =
+            parts;
         Self {
             hangup: Box::pin(live.hangup.clone().cancelled_owned()),
             sleep: Box::pin(tokio::time::sleep(Duration::from_secs(3600))),
@@ -99,35 +193,25 @@ impl Drive {
             over: false,
             announce,
             last_resort,
+            part,
         }
     }
 
-    /// Waits until the status can be decided: the first delta of a stream, the end of a whole answer, a failure, or
-    /// `headers_after` (for a stream; `None`: never early).
-    pub async fn start(&mut self, headers_after: Option<Duration>) -> Start {
-        let stream = self.request.stream;
-        let early = headers_after.filter(|_| stream).map(|after| now() + after);
-        let decided = std::future::poll_fn(|cx| {
-            let ready = self.poll_bytes(cx, early);
-            match ready {
-                Poll::Ready(()) => Poll::Ready(()),
-                Poll::Pending => Poll::Pending,
-            }
-        });
-        decided.await;
-        if let Some(refusal) = self.refusal.take() {
-            return Start::Refused(Box::new(refusal));
+    fn poll_start(&mut self, cx: &mut Context<'_>, early: Option<Instant>) -> Poll<Start> {
+        if self.poll_bytes(cx, early).is_pending() {
+            return Poll::Pending;
         }
-        let now = now();
+        if let Some(refusal) = self.refusal.take() {
+            return Poll::Ready(Start::Refused(Box::new(refusal)));
+        }
         if self.out.is_empty() && !self.over {
             self.encoder.keep_alive(&mut self.out);
         }
-        self.written = Some(now);
-        Start::Going
+        self.written = Some(now());
+        Poll::Ready(Start::Going)
     }
 
-    /// The next bytes of the body; `None` at its end.
-    pub fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if std::mem::take(&mut self.waiting_for_client) {
             self.relay.handle_unblocked(now());
         }
@@ -142,34 +226,6 @@ impl Drive {
         self.waiting_for_client = true;
         self.relay.handle_blocked(now);
         Poll::Ready(Some(self.out.split().freeze()))
-    }
-
-    /// `connection/model` of the attempt that leads, or led last.
-    pub fn served_by(&self) -> Option<String> {
-        let attempts = &self.relay.journal().attempts;
-        let leader = attempts.iter().rev().find(|a| a.first_progress.is_some() && a.failure.is_none());
-        leader.map(|a| format!("{}/{}", a.target.connection, a.target.model))
-    }
-
-    /// The fields that were asked for and left out so far, each once.
-    pub fn dropped(&self) -> &[String] {
-        &self.dropped
-    }
-
-    /// The turn's id.
-    pub fn id(&self) -> &str {
-        &self.live.id
-    }
-
-    /// The level that serves it.
-    pub fn level(&self) -> &str {
-        &self.live.level
-    }
-
-    /// How many attempts were opened, and how often the lead changed after something was told.
-    pub fn counts(&self) -> (usize, u32) {
-        let journal = self.relay.journal();
-        (journal.attempts.len(), journal.splices)
     }
 
     /// Runs the turn until there are bytes for the client, it is over, or `early` has come.
@@ -249,9 +305,24 @@ impl Drive {
                 Action::Open(open) => self.open(&open, at),
                 Action::Drop { id, end, counts } => self.drop_attempt(id, end, counts),
                 Action::Spliced { id } => self.announce_splice(id),
-                Action::Emit(step) => self.encoder.step(&step, &mut self.out),
+                Action::Emit(step) => self.emit(&step),
                 Action::Close(outcome) => self.close(outcome),
             }
+        }
+    }
+
+    fn emit(&mut self, step: &Step) {
+        self.encoder.step(step, &mut self.out);
+        if let (Some(part), Some(speaker)) = (&mut self.part, self.relay.journal().speaker()) {
+            part.note(step, speaker.target.dialect, &self.request);
+        }
+    }
+
+    fn hang_up(&mut self, why: Why) {
+        if !self.over {
+            let at = now();
+            self.relay.handle_hangup(why, at);
+            self.act(at);
         }
     }
 
@@ -345,24 +416,13 @@ impl Drive {
             }
             Outcome::Interrupted(_) => {}
         }
+        let journal = self.relay.journal();
+        self.gateway.troubles.learn(journal, |c| self.live.credential(c).is_some(), now());
+        if let Some(part) = self.part.take() {
+            part.finish(&self.relay, !self.request.stream);
+        }
         let record = TurnRecord::of(&self.live, &self.relay);
         self.gateway.record(&self.live, record);
-    }
-}
-
-impl Drop for Drive {
-    fn drop(&mut self) {
-        if !self.over {
-            let at = now();
-            self.relay.handle_hangup(Why::ClientGone, at);
-            self.act(at);
-        }
-    }
-}
-
-impl std::fmt::Debug for Drive {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Drive").field("turn", &self.live.id).field("relay", &self.relay).finish_non_exhaustive()
     }
 }
 

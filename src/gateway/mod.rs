@@ -4,8 +4,11 @@
 //! under way. It knows requests and bytes but no sockets: `server` puts it behind HTTP.
 
 pub mod account;
+mod affinity;
 pub mod caller;
+mod conversation;
 pub mod drive;
+mod place;
 mod plan;
 pub mod record;
 mod refusal;
@@ -19,14 +22,20 @@ use crate::health::budget::Budget;
 use crate::relay::journal::Cause;
 use crate::relay::{Relay, Why};
 use crate::routing::Level;
+use crate::store::memory::{self, Memory};
+use crate::store::view::ConversationView;
+use crate::store::{Key, Store, Unavailable};
 use crate::upstream::Upstream;
 use crate::upstream::http::Http;
+use affinity::Troubles;
 use caller::{Caller, Route, TenantView};
+use conversation::Part;
 use drive::Drive;
+use place::Places;
 pub(crate) use plan::NORMAL_GAP;
 use record::TurnRecord;
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 use tokio_util::sync::CancellationToken;
@@ -43,6 +52,10 @@ struct Inner {
     budgets: Mutex<HashMap<Arc<str>, Budgets>>,
     recent: Mutex<VecDeque<TurnRecord>>,
     open_turns: AtomicUsize,
+    store: Arc<dyn Store>,
+    store_failures: AtomicU64,
+    places: Arc<Places>,
+    troubles: Troubles,
     draining: AtomicBool,
     /// Cancelled when open turns must end.
     hangup: CancellationToken,
@@ -87,7 +100,18 @@ impl Gateway {
     }
 
     /// A gateway that reaches its providers as the caller says; connections without an upstream are never asked.
-    pub fn with_upstreams(config: Config, mut upstreams: HashMap<Arc<str>, Arc<dyn Upstream>>) -> Self {
+    pub fn with_upstreams(config: Config, upstreams: HashMap<Arc<str>, Arc<dyn Upstream>>) -> Self {
+        let bounds = memory::Bounds { max_bytes: config.store.max_bytes, ttl: config.store.ttl };
+        let store = Arc::new(Memory::new(bounds, Arc::new(drive::now)));
+        Self::with_store(config, upstreams, store)
+    }
+
+    /// A gateway that keeps its conversations as the caller says.
+    pub fn with_store(
+        config: Config,
+        mut upstreams: HashMap<Arc<str>, Arc<dyn Upstream>>,
+        store: Arc<dyn Store>,
+    ) -> Self {
         let connections = config
             .connections
             .iter()
@@ -112,6 +136,10 @@ impl Gateway {
             budgets: Mutex::new(budgets),
             recent: Mutex::new(VecDeque::new()),
             open_turns: AtomicUsize::new(0),
+            store,
+            store_failures: AtomicU64::new(0),
+            places: Arc::default(),
+            troubles: Troubles::default(),
             draining: AtomicBool::new(false),
             hangup: CancellationToken::new(),
         }))
@@ -130,33 +158,44 @@ impl Gateway {
         caller::models(caller, &self.0.config)
     }
 
-    /// Begins a turn.
+    /// Begins a turn. One that belongs to a conversation may have to wait for the turn before it.
     ///
     /// # Errors
-    /// A refusal before anybody was asked: unknown model, not allowed, draining, full, no target that could serve.
-    pub fn begin(&self, caller: &Caller, mut request: Request) -> Result<Drive, Refusal> {
+    /// A refusal before anybody was asked: unknown model, not allowed, draining, full, conversation busy, no target that
+    /// could serve.
+    pub async fn begin(&self, caller: &Caller, mut request: Request) -> Result<Drive, Refusal> {
         let inner = &self.0;
         if inner.draining.load(Ordering::Relaxed) {
             let message = "the gateway is shutting down; ask again";
             return Err(Refusal::new(Reason::Unavailable, "draining", message));
         }
-        if request.extensions.append_history {
-            let message = "x-segue-history: append is not available yet; send the whole history in `messages`";
-            return Err(Refusal::new(Reason::Request, "history_unavailable", message).about("x-segue-history"));
-        }
         if request.extensions.resumable {
             let message = "x-segue-resumable is not available yet; leave the header out";
             return Err(Refusal::new(Reason::Request, "resumable_unavailable", message).about("x-segue-resumable"));
         }
+        let came = drive::now();
         let route = caller::route(caller, &request.model, &inner.levels, &inner.config)?;
-        let live = LiveTurn::open(inner, caller, &route, &request)?;
+        let mut live = LiveTurn::open(inner, caller, &route, &request)?;
         request.minted = plan::minted(live.started);
-        let prepared = plan::prepare(inner, &route, &request, caller)?;
+        let patience = plan::deadline(&route.level, &request);
+        let mut part = conversation::join(inner, &live, &route.level, &mut request, patience).await?;
+        if let Some(part) = &part {
+            live.hangup = part.token().clone();
+            live.estimate = request.estimated_prompt();
+        }
+        let served_by = part.as_ref().and_then(Part::served_by);
+        let mut prepared = plan::prepare(inner, &route, &request, caller, served_by)?;
+        if let Some(part) = &mut part {
+            part.ask().await;
+        }
+        // Waiting for the conversation was the turn's own time.
+        let now = drive::now();
+        prepared.policy.deadline = patience.saturating_sub(now.saturating_duration_since(came));
         let dialect = dialect::of(request.origin)
             .ok_or_else(|| Refusal::new(Reason::Internal, "dialect", "this dialect is not built in"))?;
         let encoder = dialect.encoder(&request);
         inner.spend_turn(&route.level.name);
-        let relay = Relay::new(prepared.policy, prepared.candidates.clone(), drive::now());
+        let relay = Relay::new(prepared.policy, prepared.candidates.clone(), now);
         Ok(Drive::new(drive::Parts {
             gateway: Arc::clone(inner),
             live,
@@ -167,7 +206,30 @@ impl Gateway {
             keep_alive: inner.config.server.keep_alive,
             announce: route.level.announce,
             last_resort: prepared.last_resort,
+            part,
         }))
+    }
+
+    /// What is kept of a conversation; `None`: nothing.
+    ///
+    /// # Errors
+    /// Where the store cannot be asked now.
+    pub async fn conversation(&self, key: &Key) -> Result<Option<ConversationView>, Unavailable> {
+        let kept = Inner::store_reply(self.0.store.load(key)).await?;
+        Ok(kept.map(|conversation| ConversationView::of(key, &conversation)))
+    }
+
+    /// Forgets a conversation; gives whether there was one. A turn of it that is open goes on, and its answer is not kept.
+    ///
+    /// # Errors
+    /// Where the store cannot be asked now.
+    pub async fn forget(&self, key: &Key) -> Result<bool, Unavailable> {
+        Inner::store_reply(self.0.store.forget(key)).await
+    }
+
+    /// How often the store failed or was too slow; those turns went on without it.
+    pub fn store_failures(&self) -> u64 {
+        self.0.store_failures.load(Ordering::Relaxed)
     }
 
     /// How long a stream may be without progress before its headers go out; `None`: for ever.

@@ -1,7 +1,7 @@
 //! From a request and a level to the candidates and rules of one turn.
 
 use super::caller::{Caller, Route};
-use super::{Inner, structured};
+use super::{Inner, affinity, structured};
 use crate::chat::{Effort, Minted, Request};
 use crate::config::{Breaker, Connection, Quota};
 use crate::dialect::{self, Reason, Refusal};
@@ -10,6 +10,7 @@ use crate::health::breaker;
 use crate::relay::Policy;
 use crate::routing::plan::Candidate;
 use crate::routing::{After, Continuation, Entry, Hedge, Level};
+use crate::store::ServedBy;
 use crate::turn::resume::How;
 use crate::upstream::http;
 use std::sync::Arc;
@@ -23,10 +24,18 @@ pub(super) struct Prepared {
     pub(super) last_resort: bool,
 }
 
-pub(super) fn prepare(inner: &Inner, route: &Route, request: &Request, caller: &Caller) -> Result<Prepared, Refusal> {
+/// `served_by`: who gave the conversation's last answer.
+pub(super) fn prepare(
+    inner: &Inner,
+    route: &Route,
+    request: &Request,
+    caller: &Caller,
+    served_by: Option<&ServedBy>,
+) -> Result<Prepared, Refusal> {
     let level = &route.level;
     let now = super::drive::now();
-    let entries = entries(level, request, caller)?;
+    let mut entries = entries(level, request, caller)?;
+    affinity::stay(inner, level, &mut entries, served_by, &request.extensions, caller);
     let races = !(request.extensions.hedge_off
         || request.extensions.failover_off
         || request.choices > 1
@@ -38,7 +47,6 @@ pub(super) fn prepare(inner: &Inner, route: &Route, request: &Request, caller: &
         let credential = caller.tenant.as_ref().and_then(|t| t.credential(&c.target.connection));
         matches!(inner.fleet.availability(&c.target, credential.as_deref(), now), Availability::Ready)
     });
-    let asked = request.extensions.deadline_ms.map(Duration::from_millis);
     let policy = Policy {
         level: Arc::clone(level),
         choices: request.choices,
@@ -49,10 +57,16 @@ pub(super) fn prepare(inner: &Inner, route: &Route, request: &Request, caller: &
         races,
         max_turn: inner.config.limits.max_turn,
         retry_after_cap: inner.config.limits.retry_after_cap,
-        deadline: asked.map_or(level.timeouts.turn, |asked| asked.min(level.timeouts.turn)),
+        deadline: deadline(level, request),
         seed: rand::random(),
     };
     Ok(Prepared { candidates, policy, last_resort })
+}
+
+/// How long the turn may take, waiting included.
+pub(super) fn deadline(level: &Level, request: &Request) -> Duration {
+    let asked = request.extensions.deadline_ms.map(Duration::from_millis);
+    asked.map_or(level.timeouts.turn, |asked| asked.min(level.timeouts.turn))
 }
 
 /// The places of the chain that may serve this request, in the order in which they are to be asked.

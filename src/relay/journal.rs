@@ -248,9 +248,14 @@ impl Journal {
         self.about_the_request().is_some_and(|f| f.kind.disposition() == Disposition::Tell)
     }
 
+    /// The attempt of which the client was told something last.
+    pub fn speaker(&self) -> Option<&Attempt> {
+        self.attempts.iter().rev().find(|a| a.told != Tokens::default())
+    }
+
     /// Who signed what was told last.
     pub(super) fn issuer(&self) -> Option<&str> {
-        self.attempts.iter().rev().find(|a| a.told != Tokens::default()).map(|a| &*a.target.issuer)
+        self.speaker().map(|a| &*a.target.issuer)
     }
 
     /// The usage of the turn as one: the prompt as the first leg counted it, and the tokens of what was told. With one

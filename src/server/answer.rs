@@ -31,7 +31,7 @@ async fn begin(gateway: &Gateway, id: DialectId, request: Request) -> Result<Sta
     let request = dialect.parse(&parts.headers, &body)?;
     drop(body);
     let stream = request.stream;
-    let drive = gateway.begin(&caller, request)?;
+    let drive = gateway.begin(&caller, request).await?;
     Ok(Started { drive, stream })
 }
 

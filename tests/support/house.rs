@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -43,7 +43,7 @@ pub(crate) struct Heard {
     /// The body of an answer that is no stream.
     pub(crate) body: Value,
     /// When each piece of text came.
-    pub(crate) at: Vec<Instant>,
+    pub(crate) at: Vec<tokio::time::Instant>,
 }
 
 /// Nothing but what it was given.
@@ -157,7 +157,7 @@ impl Heard {
         self.roles += usize::from(delta["role"].is_string());
         if let Some(text) = delta["content"].as_str().filter(|t| !t.is_empty()) {
             self.text.push_str(text);
-            self.at.push(Instant::now());
+            self.at.push(tokio::time::Instant::now());
         }
         for call in delta["tool_calls"].as_array().into_iter().flatten() {
             let index = usize::try_from(call["index"].as_u64().unwrap()).unwrap();

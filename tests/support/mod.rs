@@ -7,3 +7,4 @@ pub(crate) mod h2;
 pub(crate) mod house;
 pub(crate) mod lines;
 pub(crate) mod raw;
+pub(crate) mod talk;

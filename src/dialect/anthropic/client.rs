@@ -93,6 +93,11 @@ fn messages(raw: &Object) -> Result<Vec<Message>, Refusal> {
     if messages.is_empty() {
         return Err(wrong("messages", "must hold at least one message"));
     }
+    messages_of(messages)
+}
+
+/// The common form of a list of messages.
+pub(super) fn messages_of(messages: &[Value]) -> Result<Vec<Message>, Refusal> {
     let mut out = Vec::with_capacity(messages.len());
     for (at, message) in messages.iter().enumerate() {
         let place = format!("messages[{at}]");
@@ -124,7 +129,8 @@ fn split(role: Role, parts: Vec<Part>, out: &mut Vec<Message>) {
     }
 }
 
-fn parts(content: &Value, place: &str) -> Result<Vec<Part>, Refusal> {
+/// The common form of content: a string or blocks.
+pub(super) fn parts(content: &Value, place: &str) -> Result<Vec<Part>, Refusal> {
     match content {
         Value::String(text) => Ok(vec![Part::text(text.as_str())]),
         Value::Array(blocks) => {

@@ -271,7 +271,7 @@ impl<S: Sink> Encoder<S> {
     }
 
     fn call(&mut self, call: u32, id: &str, name: &str, out: &mut BytesMut) {
-        let id = if id.is_empty() { format!("toolu_{:024x}{call:02x}", self.head.minted) } else { id.to_owned() };
+        let id = if id.is_empty() { call_id(self.head.minted, call) } else { id.to_owned() };
         if matches!(self.open, Some(Kind::Tool(_))) {
             self.waiting.push_back(Call { call, id, name: name.to_owned(), args: String::new(), closed: false });
         } else {
@@ -362,6 +362,11 @@ impl Head {
 }
 
 // === helpers ===
+
+/// The id of a call whose provider gave it none.
+pub(super) fn call_id(minted: u128, call: u32) -> String {
+    format!("toolu_{minted:024x}{call:02x}")
+}
 
 /// Usage as this API writes it: the provider's own object where it is one of these, with the counts of the turn. The
 /// SDKs fail without `output_tokens`.

@@ -41,24 +41,37 @@ pub(super) fn messages(
     system: &mut Vec<Value>,
     dropped: &mut Dropped,
 ) -> Vec<Value> {
-    let mut runs: Vec<Run> = Vec::new();
-    for message in &request.messages {
-        if message.role == Role::System {
-            system.extend(message.parts.iter().filter_map(text_block));
-        }
-    }
+    instructions(&request.messages, system);
     let told = if select.last_only {
         let last = request.messages.iter().rposition(|m| m.role == Role::User);
         last.map_or(&[][..], |at| &request.messages[at..=at])
     } else {
         &request.messages[..]
     };
+    let mut out = told_of(told, select, dropped);
+    edges(&mut out, request, select);
+    out
+}
+
+/// A conversation that another dialect led, as far as it goes: nothing is added at its ends, save results that are
+/// missing. Instructions inside it go to the end of `system`.
+pub(super) fn conversation(messages: &[Message], system: &mut Vec<Value>, dropped: &mut Dropped) -> Vec<Value> {
+    instructions(messages, system);
+    told_of(messages, Select { last_only: false, strip_reasoning: false, prefill: false }, dropped)
+}
+
+fn instructions(messages: &[Message], system: &mut Vec<Value>) {
+    for message in messages.iter().filter(|m| m.role == Role::System) {
+        system.extend(message.parts.iter().filter_map(text_block));
+    }
+}
+
+fn told_of(told: &[Message], select: Select, dropped: &mut Dropped) -> Vec<Value> {
+    let mut runs: Vec<Run> = Vec::new();
     for message in told.iter().filter(|m| m.role != Role::System) {
         push(&mut runs, message, select, dropped);
     }
-    let mut out = write(runs);
-    edges(&mut out, request, select);
-    out
+    write(runs)
 }
 
 fn push(runs: &mut Vec<Run>, message: &Message, select: Select, dropped: &mut Dropped) {

@@ -12,6 +12,7 @@ mod decode;
 mod encoder;
 mod history;
 mod native;
+mod past;
 mod quirks;
 mod refuse;
 mod sink;
@@ -20,6 +21,7 @@ mod thinking;
 mod translate;
 mod upstream;
 
+use super::history::History;
 use super::{Decode, Dialect, Encode, Expect, Refusal, Reply, WireRequest};
 use crate::chat::{DialectId, Request};
 use crate::event::Step;
@@ -105,5 +107,9 @@ impl Dialect for Anthropic {
 
     fn refuse(&self, refusal: &Refusal) -> Reply {
         refuse::refuse(refusal)
+    }
+
+    fn history(&self) -> Option<&'static dyn History> {
+        Some(&Self)
     }
 }

@@ -32,7 +32,7 @@ const ANCHOR_SLACK: u64 = 16;
 pub(super) fn encode(request: &Request, target: &Target, carry: &Carry) -> Result<WireRequest, Failure> {
     let model = quirks::model(&target.model);
     let native = request.origin == DialectId::Anthropic;
-    let mut dropped = Dropped { origin: request.origin, names: Vec::new() };
+    let mut dropped = Dropped::new(request.origin);
     let mut body =
         if native { native::body(request, carry) } else { translate::body(request, model, carry, &mut dropped) };
     body.insert("model".to_owned(), (*target.model).into());
@@ -189,6 +189,10 @@ fn headers(request: &Request) -> Vec<(HeaderName, HeaderValue)> {
 // === impl Dropped ===
 
 impl Dropped {
+    pub(super) fn new(origin: DialectId) -> Self {
+        Self { origin, names: Vec::new() }
+    }
+
     /// A field of this dialect is left out.
     pub(super) fn field(&mut self, ours: &str) {
         let theirs = match (self.origin, ours) {

@@ -103,7 +103,7 @@ pub(super) fn parse(headers: &HeaderMap, body: &[u8]) -> Result<Request, Refusal
 // === helpers ===
 
 /// The instructions before the conversation, and the conversation.
-fn conversation_of(raw: &Map<String, Value>) -> Result<(Vec<Part>, Vec<Message>), Refusal> {
+pub(super) fn conversation_of(raw: &Map<String, Value>) -> Result<(Vec<Part>, Vec<Message>), Refusal> {
     let list = match raw.get("messages") {
         Some(Value::Array(list)) if !list.is_empty() => list,
         Some(Value::Array(_)) => return Err(wrong("messages", "must hold at least one message")),

@@ -12,7 +12,7 @@ pub(super) fn write(request: &Request, target: &Target, dropped: &mut Vec<String
         body.insert(name.to_owned(), value);
     };
     put("model", json!(&*target.model));
-    put("messages", Value::Array(messages(request, dropped)));
+    put("messages", Value::Array(conversation(&request.system, &request.messages, dropped)));
     if !request.tools.is_empty() {
         put("tools", request.tools.iter().map(tool).collect());
         if let Some(choice) = &request.tool_choice {
@@ -86,15 +86,14 @@ pub(super) fn client_name(origin: DialectId, name: &str) -> &str {
     }
 }
 
-// === helpers ===
-
-fn messages(request: &Request, dropped: &mut Vec<String>) -> Vec<Value> {
-    let mut out = Vec::with_capacity(request.messages.len() + 1);
-    let system = texts(&request.system, dropped);
+/// The messages of a conversation, instructions first.
+pub(super) fn conversation(system: &[Part], messages: &[Message], dropped: &mut Vec<String>) -> Vec<Value> {
+    let mut out = Vec::with_capacity(messages.len() + 1);
+    let system = texts(system, dropped);
     if !system.is_empty() {
         out.push(json!({ "role": "system", "content": system.join("\n\n") }));
     }
-    for message in &request.messages {
+    for message in messages {
         match message.role {
             Role::System => {
                 let text = texts(&message.parts, dropped).join("\n\n");
@@ -108,6 +107,8 @@ fn messages(request: &Request, dropped: &mut Vec<String>) -> Vec<Value> {
     }
     out
 }
+
+// === helpers ===
 
 /// Results of tools, one message each, as they must follow the calls, then the rest.
 fn user(message: &Message, out: &mut Vec<Value>, dropped: &mut Vec<String>) {

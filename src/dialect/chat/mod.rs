@@ -2,7 +2,7 @@
 //!
 //! Towards providers: [`upstream`] writes requests (`foreign` those of other dialects), [`decode`] reads streams with
 //! [`wire`], [`choice`], [`halves`] and [`calls`], [`answer`] whole bodies, [`classify`] errors. Towards clients: [`client`] reads
-//! requests, [`stream`] and [`whole`] write answers, [`refuse`] errors. What single vendors do otherwise is data in
+//! requests, [`stream`] and [`whole`] write answers, [`refuse`] errors; [`past`] knows kept conversations. What single vendors do otherwise is data in
 //! [`quirks`].
 
 mod answer;
@@ -13,6 +13,7 @@ mod client;
 mod decode;
 mod foreign;
 mod halves;
+mod past;
 mod quirks;
 mod refuse;
 mod stream;
@@ -24,6 +25,7 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
+use super::history::History;
 use super::{Decode, Dialect, Encode, Expect, Refusal, Reply, WireRequest};
 use crate::chat::{DialectId, Request};
 use crate::event::Step;
@@ -93,5 +95,9 @@ impl Dialect for Chat {
 
     fn refuse(&self, refusal: &Refusal) -> Reply {
         refuse::reply(refusal)
+    }
+
+    fn history(&self) -> Option<&'static dyn History> {
+        Some(&Self)
     }
 }

@@ -367,7 +367,7 @@ proptest! {
             let at = at.index(data.len());
             data[at] = byte;
         }
-        let event = crate::sse::Event { name: "".into(), data: data.into(), single_line: true };
+        let event = sse::Event { name: "".into(), data: data.into(), single_line: true };
         let mut decoder = Chat.decoder(Expect { choices: 2 });
         for _ in 0..1 + usize::from(twice) {
             let mut step = Step::default();

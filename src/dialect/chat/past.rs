@@ -1,0 +1,108 @@
+//! Conversations that are kept, in the words of this API.
+
+use super::{Chat, client, foreign, stream};
+use crate::chat::{Message, Part, Request};
+use crate::dialect::Refusal;
+use crate::dialect::history::{History, Spoken, mend_each};
+use serde_json::{Map, Value};
+
+impl History for Chat {
+    fn spoken(&self, request: &Request) -> Spoken {
+        let Some(Value::Array(all)) = request.raw.get("messages") else { return Spoken::default() };
+        let instructions = all.iter().take_while(|m| is(m, &["system", "developer"])).count();
+        let (system, messages) = all.split_at(instructions);
+        Spoken { system: (!system.is_empty()).then(|| Value::Array(system.to_vec())), messages: messages.to_vec() }
+    }
+
+    fn put(&self, request: &mut Request, spoken: Spoken) -> Result<(), Refusal> {
+        request.raw.insert("messages".to_owned(), Value::Array(joined(spoken)));
+        (request.system, request.messages) = client::conversation_of(&request.raw)?;
+        Ok(())
+    }
+
+    fn read(&self, spoken: &Spoken) -> Result<(Vec<Part>, Vec<Message>), Refusal> {
+        let all = joined(spoken.clone());
+        if all.is_empty() {
+            return Ok(Default::default());
+        }
+        client::conversation_of(&Map::from_iter([("messages".to_owned(), Value::Array(all))]))
+    }
+
+    fn write(&self, system: &[Part], messages: &[Message]) -> Spoken {
+        let mut dropped = Vec::new();
+        let system = foreign::conversation(system, &[], &mut dropped);
+        Spoken {
+            system: (!system.is_empty()).then_some(Value::Array(system)),
+            messages: foreign::conversation(&[], messages, &mut dropped),
+        }
+    }
+
+    fn is_answer(&self, message: &Value) -> bool {
+        is(message, &["assistant"])
+    }
+
+    fn mend(&self, messages: &mut Vec<Value>, past: usize) {
+        // A result may stand some results behind its call, so the calls that are open are kept from message to message.
+        let mut open: Vec<String> = Vec::new();
+        mend_each(messages, past, |_, message, after| {
+            if is(message, &["tool"]) {
+                return id(message, "tool_call_id").is_some_and(|id| open.iter().any(|call| call == id));
+            }
+            open.clear();
+            if !is(message, &["assistant"]) {
+                return true;
+            }
+            let results: Vec<&str> =
+                after.iter().take_while(|m| is(m, &["tool"])).filter_map(|m| id(m, "tool_call_id")).collect();
+            let Some(fields) = message.as_object_mut() else { return true };
+            if let Some(Value::Array(calls)) = fields.get_mut("tool_calls") {
+                calls.retain(|call| id(call, "id").is_some_and(|id| results.contains(&id)));
+                open.extend(calls.iter().filter_map(|call| id(call, "id")).map(str::to_owned));
+                if calls.is_empty() {
+                    fields.shift_remove("tool_calls");
+                }
+            }
+            says(fields)
+        });
+    }
+
+    fn call_id(&self, request: &Request, call: u32) -> String {
+        stream::call_id(request.minted, 0, usize::try_from(call).unwrap_or_default())
+    }
+}
+
+// === helpers ===
+
+fn joined(spoken: Spoken) -> Vec<Value> {
+    let mut all = match spoken.system {
+        Some(Value::Array(system)) => system,
+        Some(other) => vec![other],
+        None => Vec::new(),
+    };
+    all.extend(spoken.messages);
+    all
+}
+
+/// Whether an assistant's message says anything.
+fn says(fields: &Map<String, Value>) -> bool {
+    let content = match fields.get("content") {
+        None | Some(Value::Null) => false,
+        Some(Value::String(text)) => !text.is_empty(),
+        Some(Value::Array(parts)) => !parts.is_empty(),
+        Some(_) => true,
+    };
+    let other = ["tool_calls", "function_call", "refusal", "audio"];
+    content || other.iter().any(|name| fields.get(*name).is_some_and(|value| !value.is_null()))
+}
+
+fn is(message: &Value, roles: &[&str]) -> bool {
+    id(message, "role").is_some_and(|role| roles.contains(&role))
+}
+
+fn id<'a>(value: &'a Value, field: &str) -> Option<&'a str> {
+    value.get(field).and_then(Value::as_str)
+}
+
+#[cfg(test)]
+#[path = "tests/past.rs"]
+mod tests;

@@ -1,0 +1,72 @@
+//! How a dialect writes a conversation: what a store keeps of it, and what it gives back.
+//!
+//! A conversation is kept in the words of the client that led it. So whatever it said goes upstream again byte for byte
+//! (prompt caches hit, fields that nobody here knows survive), and the common form is read off those words when it is
+//! needed, as it is for a request.
+
+use super::Refusal;
+use crate::chat::{Message, Part, Request};
+use serde_json::Value;
+
+/// A conversation in the words of one dialect.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Spoken {
+    /// The instructions that stand before it, however the dialect holds them.
+    pub system: Option<Value>,
+    /// Its messages, in order.
+    pub messages: Vec<Value>,
+}
+
+/// Reads and writes conversations. All methods are pure functions of their arguments.
+pub trait History: Send + Sync {
+    /// The conversation of a request, as the client wrote it.
+    fn spoken(&self, request: &Request) -> Spoken;
+
+    /// Puts `spoken` in the place of the request's own conversation, in the body and in the common form.
+    ///
+    /// # Errors
+    /// A refusal that names the message which cannot be read; the request is of no use then.
+    fn put(&self, request: &mut Request, spoken: Spoken) -> Result<(), Refusal>;
+
+    /// The common form: instructions and messages.
+    ///
+    /// # Errors
+    /// A refusal that names the message which cannot be read.
+    fn read(&self, spoken: &Spoken) -> Result<(Vec<Part>, Vec<Message>), Refusal>;
+
+    /// The words for a conversation that another dialect led, or for an answer that was told. What cannot be said here
+    /// is left out; nothing is added.
+    fn write(&self, system: &[Part], messages: &[Message]) -> Spoken;
+
+    /// Whether a message is the model's.
+    fn is_answer(&self, message: &Value) -> bool;
+
+    /// Takes tool calls without a result and results without a call out of the first `past` messages, and messages that
+    /// have nothing left to say: a provider refuses a conversation with them. The messages after those are the client's
+    /// new ones and are looked at only.
+    fn mend(&self, messages: &mut Vec<Value>, past: usize);
+
+    /// The id that the client was told of a call whose provider gave it none; `call` counts from 0 within the turn.
+    fn call_id(&self, request: &Request, call: u32) -> String;
+}
+
+// === helpers ===
+
+/// Runs `mend` over the first `past` messages: it is given the message before, the message itself and those after it, and
+/// says whether the message still says something.
+pub(super) fn mend_each(
+    messages: &mut Vec<Value>,
+    past: usize,
+    mut mend: impl FnMut(Option<&Value>, &mut Value, &[Value]) -> bool,
+) {
+    let mut at = 0;
+    for _ in 0..past.min(messages.len()) {
+        let (before, rest) = messages.split_at_mut(at);
+        let Some((message, after)) = rest.split_first_mut() else { return };
+        if mend(before.last(), message, after) {
+            at += 1;
+        } else {
+            messages.remove(at);
+        }
+    }
+}
