@@ -1,7 +1,7 @@
 //! One connection: its circuits, rests and quota, under one lock.
 
 use super::view::{CircuitView, Journal, wall};
-use super::{Availability, Connection, ConnectionLimits, lock, unavailable};
+use super::{Availability, Connection, ConnectionLimits, Held, lock, unavailable};
 use crate::failure::{Failure, Verdict};
 use crate::health::breaker::{Breaker, Force, Policy, State, Ticket, Transition};
 use crate::health::jitter::Seeds;
@@ -324,6 +324,20 @@ impl Gate {
             .collect();
         views.sort_by(|a, b| a.model.cmp(&b.model));
         views
+    }
+
+    pub(super) fn held(&self) -> Held {
+        let slots = self.slots.as_ref().zip(self.limits.in_flight);
+        let inside = lock(&self.state);
+        let (tickets, flights) = inside.circuits.values().fold((0, 0), |(tickets, flights), circuit| {
+            (tickets + circuit.breaker.outstanding() as usize, flights + circuit.in_flight as usize)
+        });
+        Held {
+            places: self.waiting.load(Ordering::SeqCst),
+            slots: slots.map_or(0, |(slots, limit)| limit.max(1).saturating_sub(slots.available_permits())),
+            tickets,
+            flights,
+        }
     }
 
     fn look_inside(&self, inside: &Inside, wish: &Wish, now: Instant) -> Look {

@@ -137,8 +137,7 @@ fn text(name: &str, dialects: [&'static str; 2]) -> Case {
 
 fn tools(name: &str, dialects: [&'static str; 2], with_text: bool) -> Case {
     let said = if with_text { TEXT } else { "" };
-    let content =
-        |who| Content { text: words(said), tools: calls(who), prompt_tokens: 300, ..Content::default() };
+    let content = |who| Content { text: words(said), tools: calls(who), prompt_tokens: 300, ..Content::default() };
     let whole = name == "whole";
     let expect = Expect::Answer {
         text: said.to_owned(),

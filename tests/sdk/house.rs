@@ -64,7 +64,8 @@ impl House {
             // An SDK that asks again shows here.
             check(turns.len() == calls, format!("{} turns for {calls} calls", turns.len()));
             let attempts = |n: usize| turns.iter().all(|turn| turn.attempts.len() == n);
-            let told = || format!("{:?}", turns.iter().map(|t| (t.outcome, t.splices, &t.attempts)).collect::<Vec<_>>());
+            let told =
+                || format!("{:?}", turns.iter().map(|t| (t.outcome, t.splices, &t.attempts)).collect::<Vec<_>>());
             match &case.expect {
                 Expect::Answer { attempts: n, spliced, .. } => {
                     check(turns.iter().all(|turn| turn.outcome == "complete"), format!("not complete: {}", told()));
