@@ -2,7 +2,7 @@
 
 use crate::upstream::client::{Broken, Client};
 use futures::StreamExt;
-use http::{HeaderMap, HeaderValue, header};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -49,6 +49,16 @@ impl Place {
         }
         let client = Client::new().map_err(|broken| broken.to_string())?;
         Ok(Self { client, url: endpoint(url), model: model.to_owned(), headers })
+    }
+
+    /// The same, with a further header in each request.
+    ///
+    /// # Errors
+    /// If it cannot stand in a request.
+    pub fn with_header(mut self, name: &'static str, value: &str) -> Result<Self, String> {
+        let value = HeaderValue::from_str(value).map_err(|_| format!("{name} cannot have this value"))?;
+        self.headers.insert(HeaderName::from_static(name), value);
+        Ok(self)
     }
 
     /// The endpoint that is asked.
