@@ -28,7 +28,7 @@
 //! | --- | --- |
 //! | 9 | the program |
 //! | 8 | [`cli`] |
-//! | 7 | [`server`], [`admin`] |
+//! | 7 | [`server`], [`admin`], [`bench`] |
 //! | 6 | [`gateway`] |
 //! | 5 | [`fleet`], [`rig`] |
 //! | 4 | [`upstream`], [`store`] |
@@ -78,6 +78,7 @@ pub mod rig;
 pub mod gateway;
 
 pub mod admin;
+pub mod bench;
 pub mod server;
 
 pub mod cli;
