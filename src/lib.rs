@@ -35,7 +35,7 @@
 //! | floor | rooms | |
 //! | --- | --- | --- |
 //! | 8 | [`cli`] | commands |
-//! | 7 | [`server`] [`admin`] | what listens: clients here, operators there |
+//! | 7 | [`server`] [`admin`] [`bench`] | what listens: clients here, operators there; what is measured |
 //! | 6 | [`gateway`] | a gateway as a value; [`gateway::drive`] |
 //! | 5 | [`fleet`] [`rig`] | targets and their health, the one place with locks; faults as data |
 //! | 4 | [`upstream`] [`store`] | one attempt; conversations |
@@ -109,8 +109,9 @@ pub mod rig;
 // The gateway as a value.
 pub mod gateway;
 
-// What listens.
+// What listens, and what is measured.
 pub mod admin;
+pub mod bench;
 pub mod server;
 
 // The program.

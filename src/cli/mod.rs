@@ -1,5 +1,6 @@
 //! The command line: from arguments to a command, and from its end to an exit code.
 
+mod bench;
 mod check;
 mod completions;
 mod demo;
@@ -35,6 +36,7 @@ enum Command {
     Serve(serve::Args),
     Check(check::Args),
     Mock(mock::Args),
+    Bench(bench::Args),
     Completions(completions::Args),
 }
 
@@ -54,6 +56,7 @@ async fn run(command: Command) -> Result<ExitCode, Failed> {
         Command::Serve(args) => serve::run(&args).await,
         Command::Check(args) => check::run(&args),
         Command::Mock(args) => mock::run(&args).await,
+        Command::Bench(args) => bench::run(&args).await,
         Command::Completions(args) => completions::run(&args),
     }
 }

@@ -1,7 +1,7 @@
 //! One connection: its circuits, rests and quota, under one lock.
 
 use super::view::{CircuitView, Journal, wall};
-use super::{Availability, Connection, ConnectionLimits, lock, unavailable};
+use super::{Availability, Connection, ConnectionLimits, Held, lock, unavailable};
 use crate::failure::{Failure, Verdict};
 use crate::health::breaker::{Breaker, Force, Policy, State, Ticket, Transition};
 use crate::health::jitter::Seeds;
@@ -326,6 +326,20 @@ impl Gate {
         views
     }
 
+    pub(super) fn held(&self) -> Held {
+        let slots = self.slots.as_ref().zip(self.limits.in_flight);
+        let inside = lock(&self.state);
+        let (tickets, flights) = inside.circuits.values().fold((0, 0), |(tickets, flights), circuit| {
+            (tickets + circuit.breaker.outstanding() as usize, flights + circuit.in_flight as usize)
+        });
+        Held {
+            places: self.waiting.load(Ordering::SeqCst),
+            slots: slots.map_or(0, |(slots, limit)| limit.max(1).saturating_sub(slots.available_permits())),
+            tickets,
+            flights,
+        }
+    }
+
     fn look_inside(&self, inside: &Inside, wish: &Wish, now: Instant) -> Look {
         let Resting { limited, out } = inside.resting(&wish.model, wish.credential);
         if let Some(until) = out.until(now) {
@@ -452,11 +466,11 @@ const CIRCUITS: usize = 1024;
 /// The most keys of a connection that rest at once; past it the one that is over first is forgotten.
 const RESTS: usize = 4096;
 /// Latencies are those of the last one to two periods.
-const PERIOD: Duration = Duration::from_secs(300);
+pub(crate) const PERIOD: Duration = Duration::from_secs(300);
 /// Fewer first tokens have no percentiles.
-const FIRST_TOKENS: u64 = 20;
+pub(crate) const FIRST_TOKENS: u64 = 20;
 /// Fewer silences have none.
-const GAPS: u64 = 100;
+pub(crate) const GAPS: u64 = 100;
 /// The most by which somebody who waited for the quota is put off further.
 const STAGGER: Duration = Duration::from_millis(500);
 /// What a client is told of a circuit that an operator holds open.

@@ -28,6 +28,7 @@ mod line;
 pub mod view;
 
 pub use attempt::Attempt;
+pub(crate) use gate::{FIRST_TOKENS, GAPS, PERIOD};
 pub use view::{CircuitView, Entry};
 
 /// All connections of a configuration. Cheap to clone; clones share everything.
@@ -60,6 +61,19 @@ pub struct ConnectionLimits {
     /// The longest time for which a target rests on its provider's word (`limits.retry_after_cap`): who names a day is
     /// asked again sooner.
     pub retry_after_cap: Duration,
+}
+
+/// What attempts hold. Each of these comes back, however an attempt ends; what does not is a leak.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// Places in line.
+    pub places: usize,
+    /// Slots of connections with a limit in flight.
+    pub slots: usize,
+    /// Circuits' tickets that were not settled.
+    pub tickets: usize,
+    /// Attempts on the wire.
+    pub flights: usize,
 }
 
 /// What an attempt asks for.
@@ -192,6 +206,11 @@ impl Fleet {
         self.inner.gates.get(connection).map_or(0, |gate| gate.force(model, force, now()))
     }
 
+    /// What attempts hold of all connections at this moment: nothing, when none is open.
+    pub fn held(&self) -> Held {
+        self.inner.gates.values().fold(Held::default(), |all, gate| all.and(gate.held()))
+    }
+
     /// Whether there is such a connection.
     pub fn knows(&self, connection: &str) -> bool {
         self.inner.gates.contains_key(connection)
@@ -205,6 +224,19 @@ impl Fleet {
 
     fn gate(&self, target: &Target) -> Option<&Arc<Gate>> {
         self.inner.gates.get(&target.connection)
+    }
+}
+
+// === impl Held ===
+
+impl Held {
+    fn and(self, other: Self) -> Self {
+        Self {
+            places: self.places + other.places,
+            slots: self.slots + other.slots,
+            tickets: self.tickets + other.tickets,
+            flights: self.flights + other.flights,
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 //! [`Gateway::begin`] resolves who asks for what, plans the turn, and gives a [`drive::Drive`], which is the turn
 //! under way. It knows requests and bytes but no sockets: `server` puts it behind HTTP.
 
+pub mod account;
 mod affinity;
 pub mod caller;
 mod conversation;
@@ -31,6 +32,7 @@ use caller::{Caller, Route, TenantView};
 use conversation::Part;
 use drive::Drive;
 use place::Places;
+pub(crate) use plan::NORMAL_GAP;
 use record::TurnRecord;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -281,7 +283,7 @@ impl std::fmt::Debug for Gateway {
 
 impl Inner {
     fn record(&self, live: &LiveTurn, record: TurnRecord) {
-        tracing::info!(
+        tracing::debug!(
             turn = live.id,
             level = &*live.level,
             outcome = record.outcome,

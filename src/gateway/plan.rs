@@ -181,4 +181,4 @@ pub(super) fn limits(quota: &Quota, retry_after_cap: Duration) -> fleet::Connect
 const LEAST_ANSWER: u64 = 16;
 
 /// Gaps up to this percentile of a target's own are normal for it.
-const NORMAL_GAP: f64 = 99.0;
+pub(crate) const NORMAL_GAP: f64 = 99.0;

@@ -51,6 +51,8 @@ pub struct AttemptRecord {
     pub failure: Option<&'static str>,
     /// From the beginning of the turn, in milliseconds.
     pub opened_ms: f64,
+    /// When it was sent, from the beginning of the turn, in milliseconds; it may have queued until then.
+    pub sent_ms: Option<f64>,
     /// From its send to its first progress, in milliseconds.
     pub first_token_ms: Option<f64>,
     /// From the beginning of the turn, in milliseconds.
@@ -59,6 +61,8 @@ pub struct AttemptRecord {
     pub prompt_tokens: u64,
     /// Tokens that it generated.
     pub completion_tokens: u64,
+    /// Those of them that the client was given.
+    pub delivered_tokens: u64,
     /// The provider never said; the counts are estimates.
     pub estimated: bool,
     /// How its seam was decided.
@@ -83,32 +87,43 @@ impl TurnRecord {
             first_told_ms: journal.first_told.map(since),
             longest_silence_ms: millis(journal.longest_silence),
             duration_ms: journal.ended.map(since),
-            attempts: journal.attempts.iter().map(|a| attempt(a, journal, live.estimate)).collect(),
+            attempts: AttemptRecord::all(journal, live.estimate),
         }
     }
 }
 
-// === helpers ===
+// === impl AttemptRecord ===
 
-fn attempt(a: &crate::relay::journal::Attempt, journal: &Journal, estimate: u64) -> AttemptRecord {
-    let since = |at: std::time::Instant| millis(at.saturating_duration_since(journal.started));
-    let (prompt_tokens, completion_tokens, estimated) = a.cost(estimate);
-    let failed = matches!(a.end, Some(End::Failed(_)));
-    AttemptRecord {
-        connection: Arc::clone(&a.target.connection),
-        model: Arc::clone(&a.target.model),
-        cause: a.cause.name(),
-        outcome: a.end.map_or("open", End::name),
-        failure: a.failure.as_ref().filter(|_| failed).map(|f| f.kind.name()),
-        opened_ms: since(a.opened),
-        first_token_ms: a.sent.zip(a.first_progress).map(|(sent, at)| millis(at.saturating_duration_since(sent))),
-        ended_ms: a.ended.map(since),
-        prompt_tokens,
-        completion_tokens,
-        estimated,
-        seam: a.seam,
+impl AttemptRecord {
+    /// The attempts of a turn; `estimate` is that of the prompt's tokens, for providers that never said.
+    pub fn all(journal: &Journal, estimate: u64) -> Vec<Self> {
+        let since = |at: std::time::Instant| millis(at.saturating_duration_since(journal.started));
+        let record = |a: &crate::relay::journal::Attempt| {
+            let (prompt_tokens, completion_tokens, estimated) = a.cost(estimate);
+            let failed = matches!(a.end, Some(End::Failed(_)));
+            let first = a.sent.zip(a.first_progress);
+            Self {
+                connection: Arc::clone(&a.target.connection),
+                model: Arc::clone(&a.target.model),
+                cause: a.cause.name(),
+                outcome: a.end.map_or("open", End::name),
+                failure: a.failure.as_ref().filter(|_| failed).map(|f| f.kind.name()),
+                opened_ms: since(a.opened),
+                sent_ms: a.sent.map(since),
+                first_token_ms: first.map(|(sent, at)| millis(at.saturating_duration_since(sent))),
+                ended_ms: a.ended.map(since),
+                prompt_tokens,
+                completion_tokens,
+                delivered_tokens: a.delivered_tokens(),
+                estimated,
+                seam: a.seam,
+            }
+        };
+        journal.attempts.iter().map(record).collect()
     }
 }
+
+// === helpers ===
 
 fn outcome(journal: &Journal, silent: bool) -> &'static str {
     match &journal.outcome {
@@ -130,6 +145,7 @@ fn finish(reason: &crate::event::Finish) -> &'static str {
     }
 }
 
-fn millis(span: std::time::Duration) -> f64 {
+/// Milliseconds, to the microsecond.
+pub(crate) fn millis(span: std::time::Duration) -> f64 {
     (span.as_secs_f64() * 1e6).round() / 1e3
 }

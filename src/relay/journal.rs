@@ -285,7 +285,7 @@ impl Journal {
 impl Attempt {
     /// Tokens of what the client was told of it: what the provider counted, in proportion to what was delivered; where
     /// it never said, an estimate.
-    fn delivered_tokens(&self) -> u64 {
+    pub fn delivered_tokens(&self) -> u64 {
         let (told, generated) = (self.told.estimate(), self.generated.estimate());
         match self.usage.completion {
             Some(counted) if generated > 0 && told >= generated => counted,

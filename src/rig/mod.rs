@@ -1,11 +1,12 @@
 //! Faults as data: what a provider tells, how fast, how it breaks and how it goes on with a turn that another began.
 //!
-//! One [`script::Script`] runs in three places: as [`signals`] in virtual time, and as bytes over a loopback socket
-//! ([`origin`]). Both are made from the same timeline ([`play`]), so that a property that holds in one million
+//! One [`script::Script`] runs in three places: as [`signals`] in virtual time, behind a gateway [`inside`] the process,
+//! and as bytes over a loopback socket ([`origin`]). All are made from the same timeline ([`play`]), so that a property that holds in one million
 //! simulated turns is tried on the same faults over a real connection. The bytes come from templates of this module
 //! ([`wire`]); it never uses the product's own dialects, for two bugs that agree would cancel out.
 
 pub mod delay;
+pub mod inside;
 pub mod mock;
 pub mod names;
 pub mod origin;

@@ -179,6 +179,10 @@ impl Scripts {
         Self { choose: Arc::new(choose), models: vec!["rig".to_owned()] }
     }
 
+    pub(super) fn choose(&self, inquiry: &Inquiry<'_>) -> Result<Arc<Script>, NoModel> {
+        (self.choose)(inquiry)
+    }
+
     /// The same, with these names in the list of models.
     #[must_use]
     pub fn listing(mut self, models: Vec<String>) -> Self {
@@ -282,7 +286,7 @@ async fn play_script(connection: &mut Connection, head: Head, body: &BytesMut, a
     let number = shared.number.fetch_add(1, Ordering::Relaxed);
     let model = json.get("model").and_then(Value::as_str).unwrap_or_default().to_owned();
     let inquiry = Inquiry { number, path: &head.path, api, model: &model, body: &json };
-    let chosen = (shared.scripts.choose)(&inquiry);
+    let chosen = shared.scripts.choose(&inquiry);
     let script = match &chosen {
         Ok(script) => Arc::clone(script),
         Err(_) => Arc::default(),

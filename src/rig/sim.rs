@@ -7,9 +7,11 @@
 use super::script::Script;
 use super::signals;
 use crate::event::{Event, Signal};
+use crate::failure::Failure;
 use crate::relay::journal::{End, Journal};
 use crate::relay::{Action, AttemptId, Open, Outcome, Policy, Relay, Why};
 use crate::routing::plan::Candidate;
+use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 /// One turn to simulate.
@@ -54,15 +56,36 @@ struct Running {
     next: Option<(Instant, Signal)>,
 }
 
-/// The turn and its world.
-struct World<'a> {
-    sim: &'a Sim,
+/// What turns share with each other, and what a single one knows nothing of: budgets, circuits, health.
+pub trait Host {
+    /// Whether the attempt may be made now.
+    ///
+    /// # Errors
+    /// Why not, as the gateway would say it.
+    fn ask(&mut self, open: &Open, now: Instant) -> Result<(), Box<Failure>>;
+
+    /// An attempt said something, or its clock ran out: before the relay hears of it.
+    fn heard(&mut self, open: &Open, signal: &Signal, now: Instant);
+
+    /// An attempt is over. `counts`: it counts for the health of its target.
+    fn dropped(&mut self, open: &Open, end: End, counts: bool, now: Instant);
+}
+
+/// Nothing is shared.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Alone;
+
+/// One turn under way in virtual time. Several can be played in the order of their [`Play::due`] times, so that they
+/// meet in what they share.
+pub struct Play<'a> {
+    sim: Cow<'a, Sim>,
     relay: Relay,
     start: Instant,
     now: Instant,
     running: Vec<Running>,
     dropped: Vec<AttemptId>,
     blocked: bool,
+    rounds: usize,
     report: Report,
 }
 
@@ -72,8 +95,34 @@ impl Sim {
     /// Plays the turn to its end.
     #[expect(clippy::disallowed_methods, reason = "a start for a clock that is moved by hand")]
     pub fn run(&self) -> Report {
-        let start = Instant::now();
-        let relay = Relay::new(self.policy.clone(), self.candidates.clone(), start);
+        let mut play = Play::new(Cow::Borrowed(self), Instant::now(), &mut Alone);
+        while play.step(&mut Alone) {}
+        play.finish()
+    }
+
+    fn most_opens(&self) -> usize {
+        2 * self.candidates.len() + self.policy.level.retries as usize
+    }
+}
+
+// === impl Host for Alone ===
+
+impl Host for Alone {
+    fn ask(&mut self, _: &Open, _: Instant) -> Result<(), Box<Failure>> {
+        Ok(())
+    }
+
+    fn heard(&mut self, _: &Open, _: &Signal, _: Instant) {}
+
+    fn dropped(&mut self, _: &Open, _: End, _: bool, _: Instant) {}
+}
+
+// === impl Play ===
+
+impl<'a> Play<'a> {
+    /// A turn that begins at `start`.
+    pub fn new(sim: Cow<'a, Sim>, start: Instant, host: &mut dyn Host) -> Self {
+        let relay = Relay::new(sim.policy.clone(), sim.candidates.clone(), start);
         let report = Report {
             told: Vec::new(),
             opens: Vec::new(),
@@ -82,44 +131,45 @@ impl Sim {
             journal: relay.journal().clone(),
             broken: None,
         };
-        let mut world = World {
-            sim: self,
+        let mut play = Self {
+            sim,
             relay,
             start,
             now: start,
             running: Vec::new(),
             dropped: Vec::new(),
             blocked: false,
+            rounds: 0,
             report,
         };
-        world.act();
-        for _ in 0..ROUNDS {
-            if world.report.outcome.is_some() || !world.step() {
-                break;
-            }
+        play.act(host);
+        play
+    }
+
+    /// When the next thing happens; `None` if the turn is over, or nothing ever will.
+    pub fn due(&self) -> Option<Instant> {
+        if self.report.outcome.is_some() {
+            return None;
         }
-        world.finish()
-    }
-
-    fn most_opens(&self) -> usize {
-        2 * self.candidates.len() + self.policy.level.retries as usize
-    }
-}
-
-// === impl World ===
-
-impl World<'_> {
-    /// Moves to the next thing that happens; `false` if nothing ever will. What was heard comes before the clock.
-    fn step(&mut self) -> bool {
-        let timer = self.relay.poll_timeout();
         let (leaves, blocks, frees) = self.client();
-        let heard = if self.blocked { None } else { self.next_signal() };
-        let at = [timer, leaves, blocks, frees, heard.map(|(at, _)| at)].into_iter().flatten().min();
-        let Some(at) = at else {
+        let heard = if self.blocked { None } else { self.next_signal().map(|(at, _)| at) };
+        let at = [self.relay.poll_timeout(), leaves, blocks, frees, heard].into_iter().flatten().min()?;
+        Some(at.max(self.now))
+    }
+
+    /// Moves to the next thing that happens; `false` if nothing follows. What was heard comes before the clock.
+    pub fn step(&mut self, host: &mut dyn Host) -> bool {
+        self.rounds += 1;
+        if self.report.outcome.is_some() || self.rounds > ROUNDS {
+            return false;
+        }
+        let Some(at) = self.due() else {
             self.breaks("the turn neither ended nor asked to be woken");
             return false;
         };
-        self.now = at.max(self.now);
+        let (leaves, blocks, frees) = self.client();
+        let heard = if self.blocked { None } else { self.next_signal() };
+        self.now = at;
         if leaves == Some(at) {
             self.relay.handle_hangup(Why::ClientGone, self.now);
         } else if blocks == Some(at) {
@@ -132,12 +182,13 @@ impl World<'_> {
             let running = &mut self.running[index];
             if let Some((_, signal)) = running.advance() {
                 let id = running.id;
+                host.heard(&self.report.opens[id.0 as usize], &signal, self.now);
                 self.relay.handle_signal(id, signal, self.now);
             }
         } else {
             self.relay.handle_timeout(self.now);
         }
-        self.act();
+        self.act(host);
         true
     }
 
@@ -157,14 +208,17 @@ impl World<'_> {
         self.running.iter().enumerate().filter_map(due).min()
     }
 
-    fn act(&mut self) {
+    fn act(&mut self, host: &mut dyn Host) {
         while let Some(action) = self.relay.poll_action() {
             if self.report.outcome.is_some() {
                 self.breaks("something was done after the turn was closed");
             }
             match action {
-                Action::Open(open) => self.open(*open),
-                Action::Drop { id, end, .. } => self.drop_attempt(id, end),
+                Action::Open(open) => self.open(*open, host),
+                Action::Drop { id, end, counts } => {
+                    self.drop_attempt(id, end);
+                    host.dropped(&self.report.opens[id.0 as usize], end, counts, self.now);
+                }
                 Action::Spliced { .. } => {}
                 Action::Emit(step) => {
                     if step.is_progress() && self.running.len() > 1 {
@@ -181,10 +235,15 @@ impl World<'_> {
         }
     }
 
-    fn open(&mut self, open: Open) {
-        let Some(script) = self.sim.scripts.get(open.seat) else { return };
-        let seed = self.sim.seed.wrapping_add(u64::from(open.id.0) << 32).wrapping_add(open.seat as u64);
-        let signals = signals::timeline(script, &open.carry, seed);
+    fn open(&mut self, open: Open, host: &mut dyn Host) {
+        let signals = match host.ask(&open, self.now) {
+            Ok(()) => {
+                let seed = self.sim.seed.wrapping_add(u64::from(open.id.0) << 32).wrapping_add(open.seat as u64);
+                let script = self.sim.scripts.get(open.seat);
+                script.map(|script| signals::timeline(script, &open.carry, seed)).unwrap_or_default()
+            }
+            Err(failure) => vec![(Duration::ZERO, Signal::Failed(failure))],
+        };
         let mut running = Running { id: open.id, since: self.now, signals: signals.into_iter(), next: None };
         running.advance();
         self.running.push(running);
@@ -215,7 +274,8 @@ impl World<'_> {
         }
     }
 
-    fn finish(mut self) -> Report {
+    /// What came of it, once [`Self::step`] gives `false`.
+    pub fn finish(mut self) -> Report {
         if self.report.outcome.is_none() {
             self.breaks("the turn did not end");
         }

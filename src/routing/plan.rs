@@ -157,6 +157,12 @@ impl Plan {
         seat.tries = seat.tries.saturating_sub(1);
     }
 
+    /// Whether an attempt may be opened on suspicion: one must be left for a leader that really fails, or false alarms
+    /// would use up the turn's failovers.
+    pub fn may_suspect(&self) -> bool {
+        self.opens > 1
+    }
+
     /// Whether another attempt may be opened at all.
     pub fn may_open(&self) -> bool {
         self.opens > 0

@@ -6,5 +6,6 @@ pub(crate) mod attempt;
 pub(crate) mod h2;
 pub(crate) mod house;
 pub(crate) mod lines;
+pub(crate) mod races;
 pub(crate) mod raw;
 pub(crate) mod talk;

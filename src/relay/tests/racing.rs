@@ -114,6 +114,23 @@ fn a_leader_that_wakes_first_wins_and_is_suspected_later_next_time() {
 }
 
 #[test]
+fn false_alarms_leave_an_attempt_for_a_leader_that_really_fails() {
+    let mut setup = setup(&["a", "b"]);
+    for candidate in &mut setup.candidates {
+        (candidate.timeouts.suspect, candidate.how) = (Some(ms(400)), How::Prefill);
+    }
+    let mut play = setup.begin();
+    play.sent(0).text(0, "One").moves();
+    for alarm in 0..4 {
+        play.pass(ms(400 << alarm)).text(0, " more");
+    }
+    play.moves();
+    assert_eq!(play.opens.len(), 3, "of the four that the turn has");
+    play.fail(0, Kind::Reset);
+    assert!(play.moves().starts_with("drop0:failed open3:b"));
+}
+
+#[test]
 fn reasoning_and_held_text_of_a_challenger_win_nothing() {
     let mut play = suspicious();
     play.pass(ms(400)).sent(1).moves();
