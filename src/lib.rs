@@ -35,7 +35,7 @@
 //! | floor | rooms | |
 //! | --- | --- | --- |
 //! | 8 | [`cli`] | commands |
-//! | 7 | [`server`] [`admin`] [`bench`] | what listens: clients here, operators there; what is measured |
+//! | 7 | [`server`] [`admin`] [`mod@bench`] | what listens: clients here, operators there; what is measured |
 //! | 6 | [`gateway`] | a gateway as a value; [`gateway::drive`] |
 //! | 5 | [`fleet`] [`rig`] | targets and their health, the one place with locks; faults as data |
 //! | 4 | [`upstream`] [`store`] | one attempt; conversations |
