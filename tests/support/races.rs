@@ -37,12 +37,17 @@ pub(crate) async fn losers(http: Http, count: usize) -> Vec<Duration> {
     let (won, mut wins) = mpsc::unbounded_channel();
     let loser = silent(http, closed, false).await;
     let winner = quick(http, won).await;
-    let house = house(http, &[&loser, &winner], "hedge = { after = \"5ms\", budget = 1.0 }\nbudget = 1.0").await;
+    let house = house(http, &[&loser, &winner], "hedge = { after = \"20ms\", budget = 1.0 }\nbudget = 1.0").await;
     let mut times = Vec::with_capacity(count);
-    for _ in 0..count {
+    for race in 0..count {
         let body = ask(house.addr).await;
         assert!(body.contains("won") && body.contains("[DONE]"), "{body}");
-        let (won, closed) = (next(&mut wins).await, next(&mut closings).await);
+        let won = next(&mut wins, || format!("race {race}: the hedge did not speak")).await;
+        let closed = next(&mut closings, || {
+            let records = house.gateway.recent(1);
+            format!("race {race}, {http:?}: the loser was not closed: {records:?}")
+        });
+        let closed = closed.await;
         times.push(closed.saturating_duration_since(won));
     }
     times
@@ -62,7 +67,11 @@ pub(crate) async fn hangups(http: Http, count: usize) -> Vec<Duration> {
                 until(&mut client, "won").await;
                 let left = Instant::now();
                 drop(client);
-                times.push(next(&mut closings).await.saturating_duration_since(left));
+                times.push(
+                    next(&mut closings, || format!("{http:?}: the provider was not told"))
+                        .await
+                        .saturating_duration_since(left),
+                );
             }
         }
         Http::Two => {
@@ -88,7 +97,11 @@ pub(crate) async fn hangups(http: Http, count: usize) -> Vec<Duration> {
                 let left = Instant::now();
                 upload.send_reset(h2::Reason::CANCEL);
                 drop(body);
-                times.push(next(&mut closings).await.saturating_duration_since(left));
+                times.push(
+                    next(&mut closings, || format!("{http:?}: the provider was not told"))
+                        .await
+                        .saturating_duration_since(left),
+                );
             }
             connection.abort();
         }
@@ -225,8 +238,8 @@ async fn until(client: &mut TcpStream, mark: &str) -> String {
     String::from_utf8_lossy(&heard).into_owned()
 }
 
-async fn next(seen: &mut Seen) -> Instant {
-    timeout(PATIENCE, seen.recv()).await.unwrap_or_else(|_| panic!("a provider was not told")).unwrap()
+async fn next(seen: &mut Seen, otherwise: impl Fn() -> String) -> Instant {
+    timeout(PATIENCE, seen.recv()).await.unwrap_or_else(|_| panic!("{}", otherwise())).unwrap()
 }
 
 fn word() -> String {
