@@ -49,7 +49,7 @@ pub trait Dialect: Send + Sync + 'static {
     /// What the body says went wrong, or `Framing` if it is no answer of this API.
     fn whole(&self, body: &[u8], expect: Expect) -> Result<Vec<Step>, Failure>;
 
-    /// How the vendor's table (FACTS 2.1) says that `model` continues a turn.
+    /// How `model` continues a turn, by what its vendor documents.
     fn how(&self, model: &str) -> How;
 
     /// Whether `model` is known to repeat a prefilled text before it goes on.

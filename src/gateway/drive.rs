@@ -7,7 +7,7 @@
 //! taking bytes, and the relay's silence clocks stand still. To drop a `Drive` is to hang up: its attempts are
 //! dropped and settled.
 //!
-//! The loop itself is an [`Engine`] behind a lock that nobody contends for, save a newer turn of the same conversation,
+//! The loop itself is an `Engine` behind a lock that nobody contends for, save a newer turn of the same conversation,
 //! which must be able to end this one at once even if nobody polls it.
 
 use super::conversation::Part;

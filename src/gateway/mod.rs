@@ -283,7 +283,7 @@ impl std::fmt::Debug for Gateway {
 
 impl Inner {
     fn record(&self, live: &LiveTurn, record: TurnRecord) {
-        tracing::info!(
+        tracing::debug!(
             turn = live.id,
             level = &*live.level,
             outcome = record.outcome,

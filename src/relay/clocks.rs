@@ -90,7 +90,7 @@ impl Relay {
             None if clocks.thinking || candidate.reasons => (first_sent + limits.thinking, Kind::FirstTokenTimeout),
             None => (first_sent + limits.first_token, Kind::FirstTokenTimeout),
             Some(last) if clocks.thinking => (last + limits.thinking, Kind::Stalled),
-            Some(last) => (last + limits.stall, Kind::Stalled),
+            Some(last) => (last + limits.stall + lateness(limits.stall), Kind::Stalled),
         };
         // A model that thinks before its first word may say nothing at all, not even a ping.
         let expects_bytes = clocks.progress.is_some() || !(clocks.thinking || candidate.reasons);
@@ -111,3 +111,14 @@ impl Relay {
         (now.saturating_duration_since(last) * 2 >= limit).then_some(kind)
     }
 }
+
+// === helpers ===
+
+/// How late the next word may be. Providers and limits like round numbers: of a word that is sent each five seconds and
+/// a limit of five seconds, the limit must not win by the tick of a timer.
+fn lateness(limit: Duration) -> Duration {
+    (limit / 50).min(LATEST)
+}
+
+/// The most that a word may be late.
+const LATEST: Duration = Duration::from_millis(50);

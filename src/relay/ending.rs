@@ -1,11 +1,61 @@
 //! How a turn and its attempts end.
 
 use super::journal::End;
-use super::{Action, AttemptId, Ending, Fault, Outcome, Phase, Relay};
-use crate::event::{Event, Finish, Step};
+use super::{Action, AttemptId, Phase, Relay};
+use crate::event::{Event, Finish, Step, Usage};
 use crate::failure::{Failure, Kind, Stage};
 use crate::routing::plan::State;
 use std::time::Instant;
+
+/// How a turn ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// Every choice has finished.
+    Complete(Box<Usage>),
+    /// It could not be finished.
+    Failed(Box<Fault>),
+    /// It was hung up; nothing more is told.
+    Interrupted(Why),
+}
+
+/// Why a turn could not be finished.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fault {
+    /// Why nobody goes on.
+    pub ending: Ending,
+    /// The first real failure; `None` if there was none.
+    pub cause: Option<Failure>,
+}
+
+/// Why nobody goes on with a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The failure is about the request itself.
+    Told,
+    /// Every candidate has failed or cannot serve.
+    Exhausted,
+    /// What was told cannot be continued by anybody.
+    NotContinuable,
+    /// The time is over.
+    Deadline,
+    /// The answer is over the limit.
+    TooLong,
+    /// The turn was hung up by the gateway.
+    HungUp(Why),
+}
+
+/// Why a turn was hung up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// The client is gone.
+    ClientGone,
+    /// The gateway shuts down.
+    Drain,
+    /// A newer turn of the same conversation took its place.
+    Superseded,
+}
+
+// === impl Relay ===
 
 impl Relay {
     /// The client's limit counts over all legs; a later leg was given some tokens more, for the anchor.

@@ -24,13 +24,14 @@ mod race;
 mod recover;
 mod sieve;
 
-use crate::event::{Event, Signal, Step, Usage};
+use crate::event::{Event, Signal, Step};
 use crate::failure::{Failure, Kind, Stage};
 use crate::routing::plan::{Candidate, Plan};
 use crate::routing::{Level, Target};
 use crate::turn::Turn;
 use crate::turn::resume::Carry;
 use clocks::Clocks;
+pub use ending::{Ending, Fault, Outcome, Why};
 use journal::{Cause, End, Journal};
 pub(crate) use race::NO_BUDGET;
 use race::Race;
@@ -136,54 +137,6 @@ pub struct Open {
     pub delivered: bool,
     /// Another candidate could serve.
     pub others: bool,
-}
-
-/// How a turn ended.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Outcome {
-    /// Every choice has finished.
-    Complete(Box<Usage>),
-    /// It could not be finished.
-    Failed(Box<Fault>),
-    /// It was hung up; nothing more is told.
-    Interrupted(Why),
-}
-
-/// Why a turn could not be finished.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Fault {
-    /// Why nobody goes on.
-    pub ending: Ending,
-    /// The first real failure; `None` if there was none.
-    pub cause: Option<Failure>,
-}
-
-/// Why nobody goes on with a turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// The failure is about the request itself.
-    Told,
-    /// Every candidate has failed or cannot serve.
-    Exhausted,
-    /// What was told cannot be continued by anybody.
-    NotContinuable,
-    /// The time is over.
-    Deadline,
-    /// The answer is over the limit.
-    TooLong,
-    /// The turn was hung up by the gateway.
-    HungUp(Why),
-}
-
-/// Why a turn was hung up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
-    /// The client is gone.
-    ClientGone,
-    /// The gateway shuts down.
-    Drain,
-    /// A newer turn of the same conversation took its place.
-    Superseded,
 }
 
 /// One open attempt.

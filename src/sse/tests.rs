@@ -1,3 +1,4 @@
+//! What is read of events, however their bytes are cut; another parser is the oracle.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test's panic is its report")]
 
 use super::*;

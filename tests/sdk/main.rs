@@ -2,7 +2,12 @@
 //!
 //! The providers are scripted and the gateway serves on a loopback port. The SDKs run in their own processes, with
 //! their defaults (retries included), and report what they came to. Nothing here reads the gateway's bytes: the SDKs do.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test's panic is its report")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test's panic is its report, and it names the SDK that it spoke to"
+)]
 
 mod cases;
 mod house;

@@ -1,9 +1,9 @@
 //! OpenAI Chat Completions, and the many that speak it.
 //!
-//! Towards providers: [`upstream`] writes requests (`foreign` those of other dialects), [`decode`] reads streams with
-//! [`wire`], [`choice`], [`halves`] and [`calls`], [`answer`] whole bodies, [`classify`] errors. Towards clients: [`client`] reads
-//! requests, [`stream`] and [`whole`] write answers, [`refuse`] errors; [`past`] knows kept conversations. What single vendors do otherwise is data in
-//! [`quirks`].
+//! Towards providers: `upstream` writes requests (`foreign` those of other dialects), `decode` reads streams with
+//! `wire`, `choice`, `halves` and `calls`, `answer` whole bodies, `classify` errors. Towards clients: `client` reads
+//! requests, `stream` and `whole` write answers, `refuse` errors; `past` knows kept conversations. What single vendors do otherwise is data in
+//! `quirks`.
 
 mod answer;
 mod calls;

@@ -1,3 +1,4 @@
+//! Turns of one conversation that meet.
 #![expect(clippy::unwrap_used, reason = "a test's panic is its report")]
 
 use super::*;

@@ -1,3 +1,4 @@
+//! Circuits: when they open, who tries them, and what closes them.
 #![expect(clippy::unwrap_used, reason = "a test's panic is its report")]
 
 use super::*;

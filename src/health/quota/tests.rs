@@ -1,3 +1,4 @@
+//! Quotas against a bucket that is filled drop by drop.
 #![expect(clippy::unwrap_used, reason = "a test's panic is its report")]
 
 use super::*;

@@ -1,3 +1,4 @@
+//! The store in memory: what it keeps, and what has to go.
 #![expect(clippy::unwrap_used, reason = "a test's panic is its report")]
 
 use super::*;

@@ -1,3 +1,4 @@
+//! Histories in the words of either dialect.
 #![expect(clippy::unwrap_used, reason = "a test's panic is its report")]
 
 use super::*;

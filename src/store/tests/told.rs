@@ -1,3 +1,5 @@
+//! What is noted of a turn as it is told.
+
 use super::*;
 use crate::event::Finish;
 

@@ -1,3 +1,4 @@
+//! Continuations of every kind, cut into every kind of piece.
 #![expect(clippy::unwrap_used, reason = "a test's panic is its report")]
 
 use super::*;

@@ -1,3 +1,4 @@
+//! What Anthropic's errors come to.
 #![expect(clippy::unwrap_used, reason = "a test's panic is its report")]
 
 use super::{event, response};

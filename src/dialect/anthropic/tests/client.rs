@@ -1,3 +1,4 @@
+//! What is read in a client's request.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test's panic is its report")]
 
 use super::parse;

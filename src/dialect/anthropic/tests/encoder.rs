@@ -1,3 +1,4 @@
+//! What a client of the Messages API is told.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test's panic is its report")]
 
 use crate::chat::{DialectId, Minted, Request};

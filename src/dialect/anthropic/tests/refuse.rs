@@ -1,3 +1,4 @@
+//! How errors are worded.
 #![expect(clippy::unwrap_used, reason = "a test's panic is its report")]
 
 use super::{body, refuse};

@@ -1,3 +1,5 @@
+//! Histories that are mended, and those that stay as they are.
+
 use super::*;
 use serde_json::json;
 
