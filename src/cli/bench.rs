@@ -6,8 +6,8 @@ use crate::bench::failover_real::{self, Providers};
 use crate::bench::listener::Place;
 use crate::bench::machine::Machine;
 use crate::bench::plot;
-use crate::bench::stats::{Sample, Summary};
-use crate::bench::table::{NONE, Table, millis, percent};
+use crate::bench::stats::Summary;
+use crate::bench::table::{Table, millis, or_none, percent};
 use crate::gateway::Gateway;
 use crate::server;
 use crate::server::listen::{self, Manners};
@@ -259,22 +259,20 @@ fn waits(cells: &[&Cell], ours: bool) -> Table {
         if before.replace(cell.mode).is_some_and(|mode| mode != cell.mode) {
             table.rule();
         }
-        let of = |summary: Option<Summary>, what: fn(&Summary) -> f64| {
-            summary.map_or(NONE.to_owned(), |summary| millis(what(&summary)))
-        };
+        let of = |summary: Option<Summary>, what: fn(&Summary) -> f64| or_none(summary.as_ref().map(what), millis);
         table.row([
             cell.mode.name().to_owned(),
             if ours { cell.policy.name().to_owned() } else { "its own".to_owned() },
             of(cell.first_token, |s| s.p50),
             of(cell.first_token, |s| s.p95),
             of(cell.first_token, |s| s.p99),
-            cell.p99_penalty_ms.map_or(NONE.to_owned(), millis),
-            cell.penalty_removed.map_or(NONE.to_owned(), percent),
+            or_none(cell.p99_penalty_ms, millis),
+            or_none(cell.penalty_removed, percent),
             of(cell.silence, |s| s.p50),
             of(cell.silence, |s| s.p95),
             of(cell.silence, |s| s.p99),
             percent(cell.completed),
-            cell.exact.map_or(NONE.to_owned(), percent),
+            or_none(cell.exact, percent),
         ]);
     }
     table
@@ -299,13 +297,13 @@ fn costs(cells: &[&Cell]) -> Table {
             table.rule();
         }
         let account = &cell.account;
-        let some = |ms: Option<f64>| ms.map_or(NONE.to_owned(), |ms| format!("{} ms", millis(ms)));
+        let some = |ms: Option<f64>| or_none(ms, |ms| format!("{} ms", millis(ms)));
         table.row([
             cell.mode.name().to_owned(),
             cell.policy.name().to_owned(),
             percent(account.failover_rate),
             percent(account.hedge_rate),
-            account.hedge_win_rate.map_or(NONE.to_owned(), percent),
+            or_none(account.hedge_win_rate, percent),
             percent(account.duplicate_requests),
             percent(account.duplicate_prompt_share),
             percent(account.wasted_token_share),
@@ -328,12 +326,13 @@ fn draw(cells: &[Cell], directory: &Path) -> Result<usize, Failed> {
                 continue;
             }
             let title = format!("{}, {} latency", mode.name(), latency.name());
-            let kinds: [(&str, &str, fn(&Cell) -> &Sample); 2] = [
-                ("first-token", "time to the first token", |cell| &cell.first_tokens),
-                ("silence", "longest silence in mid-turn", |cell| &cell.silences),
+            let first: Vec<plot::Line<'_>> = of.iter().map(|c| (c.policy.name(), &c.first_tokens)).collect();
+            let silence: Vec<plot::Line<'_>> = of.iter().map(|c| (c.policy.name(), &c.silences)).collect();
+            let kinds = [
+                ("first-token", "time to the first token", first),
+                ("silence", "longest silence in mid-turn", silence),
             ];
-            for (file, axis, which) in kinds {
-                let lines: Vec<(&str, &Sample)> = of.iter().map(|c| (c.policy.name(), which(c))).collect();
+            for (file, axis, lines) in kinds {
                 let svg = plot::tails(&title, axis, &lines).map_err(|why| Failed::Setup(why.to_string()))?;
                 let name = format!("{file}-{}-{}.svg", latency.name(), mode.name().replace(' ', "-"));
                 write(&directory.join(name), &svg)?;

@@ -65,7 +65,7 @@ pub(crate) async fn hangups(http: Http, count: usize) -> Vec<Duration> {
                 let mut client = TcpStream::connect(house.addr).await.unwrap();
                 client.write_all(request(house.addr).as_bytes()).await.unwrap();
                 until(&mut client, "won").await;
-                let left = Instant::now();
+                let left = now();
                 drop(client);
                 times.push(
                     next(&mut closings, || format!("{http:?}: the provider was not told"))
@@ -94,7 +94,7 @@ pub(crate) async fn hangups(http: Http, count: usize) -> Vec<Duration> {
                     body.flow_control().release_capacity(piece.len()).unwrap();
                     heard.push_str(std::str::from_utf8(&piece).unwrap());
                 }
-                let left = Instant::now();
+                let left = now();
                 upload.send_reset(h2::Reason::CANCEL);
                 drop(body);
                 times.push(
@@ -130,7 +130,7 @@ async fn silent(http: Http, closed: mpsc::UnboundedSender<Instant>, speaks: bool
                         conn.chunk(word()).await;
                     }
                     conn.closed().await;
-                    let _ = closed.send(Instant::now());
+                    let _ = closed.send(now());
                 }
             })
             .await,
@@ -144,7 +144,7 @@ async fn silent(http: Http, closed: mpsc::UnboundedSender<Instant>, speaks: bool
                         body.send(&word());
                     }
                     body.cancelled().await;
-                    let _ = closed.send(Instant::now());
+                    let _ = closed.send(now());
                 }
             })
             .await,
@@ -161,7 +161,7 @@ async fn quick(http: Http, won: mpsc::UnboundedSender<Instant>) -> Provider {
                 async move {
                     while conn.request().await.is_some() {
                         conn.events().await;
-                        let _ = won.send(Instant::now());
+                        let _ = won.send(now());
                         conn.chunk(word()).await;
                         sleep(REST).await;
                         conn.chunk(rest()).await;
@@ -176,7 +176,7 @@ async fn quick(http: Http, won: mpsc::UnboundedSender<Instant>) -> Provider {
                 let won = won.clone();
                 async move {
                     let mut body = exchange.events();
-                    let _ = won.send(Instant::now());
+                    let _ = won.send(now());
                     body.send(&word());
                     sleep(REST).await;
                     body.end(&rest());
@@ -240,6 +240,10 @@ async fn until(client: &mut TcpStream, mark: &str) -> String {
 
 async fn next(seen: &mut Seen, otherwise: impl Fn() -> String) -> Instant {
     timeout(PATIENCE, seen.recv()).await.unwrap_or_else(|_| panic!("{}", otherwise())).unwrap()
+}
+
+fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
 }
 
 fn word() -> String {
