@@ -6,11 +6,11 @@ use super::house::House;
 use super::raw::RawServer;
 use bytes::Bytes;
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 /// What is spoken, to the providers and by the client alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,17 +37,12 @@ pub(crate) async fn losers(http: Http, count: usize) -> Vec<Duration> {
     let (won, mut wins) = mpsc::unbounded_channel();
     let loser = silent(http, closed, false).await;
     let winner = quick(http, won).await;
-    let house = house(http, &[&loser, &winner], "hedge = { after = \"20ms\", budget = 1.0 }\nbudget = 1.0").await;
+    let house = house(http, &[&loser, &winner], "hedge = { after = \"5ms\", budget = 1.0 }\nbudget = 1.0").await;
     let mut times = Vec::with_capacity(count);
-    for race in 0..count {
+    for _ in 0..count {
         let body = ask(house.addr).await;
         assert!(body.contains("won") && body.contains("[DONE]"), "{body}");
-        let won = next(&mut wins, || format!("race {race}: the hedge did not speak")).await;
-        let closed = next(&mut closings, || {
-            let records = house.gateway.recent(1);
-            format!("race {race}, {http:?}: the loser was not closed: {records:?}")
-        });
-        let closed = closed.await;
+        let (won, closed) = (next(&mut wins).await, next(&mut closings).await);
         times.push(closed.saturating_duration_since(won));
     }
     times
@@ -65,13 +60,9 @@ pub(crate) async fn hangups(http: Http, count: usize) -> Vec<Duration> {
                 let mut client = TcpStream::connect(house.addr).await.unwrap();
                 client.write_all(request(house.addr).as_bytes()).await.unwrap();
                 until(&mut client, "won").await;
-                let left = now();
+                let left = Instant::now();
                 drop(client);
-                times.push(
-                    next(&mut closings, || format!("{http:?}: the provider was not told"))
-                        .await
-                        .saturating_duration_since(left),
-                );
+                times.push(next(&mut closings).await.saturating_duration_since(left));
             }
         }
         Http::Two => {
@@ -94,14 +85,10 @@ pub(crate) async fn hangups(http: Http, count: usize) -> Vec<Duration> {
                     body.flow_control().release_capacity(piece.len()).unwrap();
                     heard.push_str(std::str::from_utf8(&piece).unwrap());
                 }
-                let left = now();
+                let left = Instant::now();
                 upload.send_reset(h2::Reason::CANCEL);
                 drop(body);
-                times.push(
-                    next(&mut closings, || format!("{http:?}: the provider was not told"))
-                        .await
-                        .saturating_duration_since(left),
-                );
+                times.push(next(&mut closings).await.saturating_duration_since(left));
             }
             connection.abort();
         }
@@ -130,7 +117,7 @@ async fn silent(http: Http, closed: mpsc::UnboundedSender<Instant>, speaks: bool
                         conn.chunk(word()).await;
                     }
                     conn.closed().await;
-                    let _ = closed.send(now());
+                    let _ = closed.send(Instant::now());
                 }
             })
             .await,
@@ -144,7 +131,7 @@ async fn silent(http: Http, closed: mpsc::UnboundedSender<Instant>, speaks: bool
                         body.send(&word());
                     }
                     body.cancelled().await;
-                    let _ = closed.send(now());
+                    let _ = closed.send(Instant::now());
                 }
             })
             .await,
@@ -161,7 +148,7 @@ async fn quick(http: Http, won: mpsc::UnboundedSender<Instant>) -> Provider {
                 async move {
                     while conn.request().await.is_some() {
                         conn.events().await;
-                        let _ = won.send(now());
+                        let _ = won.send(Instant::now());
                         conn.chunk(word()).await;
                         sleep(REST).await;
                         conn.chunk(rest()).await;
@@ -176,7 +163,7 @@ async fn quick(http: Http, won: mpsc::UnboundedSender<Instant>) -> Provider {
                 let won = won.clone();
                 async move {
                     let mut body = exchange.events();
-                    let _ = won.send(now());
+                    let _ = won.send(Instant::now());
                     body.send(&word());
                     sleep(REST).await;
                     body.end(&rest());
@@ -238,12 +225,8 @@ async fn until(client: &mut TcpStream, mark: &str) -> String {
     String::from_utf8_lossy(&heard).into_owned()
 }
 
-async fn next(seen: &mut Seen, otherwise: impl Fn() -> String) -> Instant {
-    timeout(PATIENCE, seen.recv()).await.unwrap_or_else(|_| panic!("{}", otherwise())).unwrap()
-}
-
-fn now() -> Instant {
-    tokio::time::Instant::now().into_std()
+async fn next(seen: &mut Seen) -> Instant {
+    timeout(PATIENCE, seen.recv()).await.unwrap_or_else(|_| panic!("a provider was not told")).unwrap()
 }
 
 fn word() -> String {
