@@ -77,8 +77,8 @@ struct FailoverArguments {
     key_env: Option<String>,
     /// Run the scripted providers of the incident at these two addresses, for the gateway at `--url` to be configured
     /// with: first choice and fallback.
-    #[arg(long, value_name = "ADDR,ADDR", value_delimiter = ',', num_args = 2, requires = "url")]
-    providers: Vec<SocketAddr>,
+    #[arg(long, value_name = "ADDR,ADDR", value_parser = pair, requires = "url")]
+    providers: Option<[SocketAddr; 2]>,
 }
 
 /// Runs the benchmark.
@@ -168,8 +168,8 @@ async fn elsewhere(experiment: &Experiment, url: &str, arguments: &FailoverArgum
     let bar = progress(1);
     let policy = Policy::Sequential;
     let mut cells = Vec::new();
-    if let [first, second] = arguments.providers[..] {
-        let providers = start(experiment, [first, second]).await?;
+    if let Some(addresses) = arguments.providers {
+        let providers = start(experiment, addresses).await?;
         say(&format!(
             "first choice  {}\nfallback      {}\nboth speak Chat Completions and Messages, any model, any key\n",
             providers.primary.base_url(),
@@ -181,6 +181,9 @@ async fn elsewhere(experiment: &Experiment, url: &str, arguments: &FailoverArgum
             cells.push(failover_real::cell(experiment, key, &providers, &place, None).await);
             bar.inc(1);
         }
+        failover::relate(&mut cells);
+        // There is one policy, and so nothing that it could be held against.
+        cells.iter_mut().for_each(|cell| cell.penalty_removed = None);
     } else {
         let turns = failover_real::run(experiment, 0..experiment.turns, &place).await;
         if let Some(error) = turns.iter().find_map(|(_, heard)| heard.error.as_ref()) {
@@ -364,6 +367,13 @@ fn progress(steps: usize) -> ProgressBar {
     bar
 }
 
+fn pair(text: &str) -> Result<[SocketAddr; 2], String> {
+    let wrong = || "two addresses are needed, such as 127.0.0.1:9101,127.0.0.1:9102".to_owned();
+    let (first, second) = text.split_once(',').ok_or_else(wrong)?;
+    let address = |text: &str| text.trim().parse().map_err(|_| wrong());
+    Ok([address(first)?, address(second)?])
+}
+
 fn share(text: &str) -> Result<f64, String> {
     let share: f64 = text.parse().map_err(|_| "a share is a number from 0 to 1".to_owned())?;
     if (0.0..=1.0).contains(&share) { Ok(share) } else { Err("a share is a number from 0 to 1".to_owned()) }
@@ -407,6 +417,12 @@ mod tests {
         let directory = std::env::temp_dir().join(format!("segue-plots-{}", std::process::id()));
         assert_eq!(draw(&cells, &directory).unwrap(), 2 * Latency::ALL.len() * Mode::ALL.len());
         std::fs::remove_dir_all(directory).unwrap();
+    }
+
+    #[test]
+    fn providers_are_two_addresses() {
+        assert_eq!(pair("127.0.0.1:1, 127.0.0.1:2").map(|pair| pair.map(|a| a.port())), Ok([1, 2]));
+        assert!(pair("127.0.0.1:1").is_err() && pair("a,b").is_err());
     }
 
     #[test]
