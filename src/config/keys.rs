@@ -132,7 +132,6 @@ pub const NOT_YET: &[(&str, &str)] = &[
     ("ledger.keep", "no ledger is kept yet"),
     ("ledger.bodies = true", "no ledger is kept yet"),
     ("ledger.prices", "no ledger is kept yet"),
-    ("alerts.webhook", "no alerts are sent yet"),
 ];
 
 const TIMEOUTS: &[&str] =
@@ -186,7 +185,7 @@ mod tests {
         assert!(not_yet("ledger.path", Some("off")).is_none());
         assert!(not_yet("store.backend", Some("redis")).is_some());
         assert!(not_yet("store.backend", Some("memory")).is_none());
-        assert!(not_yet("alerts.webhook", None).is_some());
+        assert!(not_yet("alerts.webhook", None).is_none());
         assert!(not_yet("timeouts.stall", Some("5s")).is_none());
     }
 }

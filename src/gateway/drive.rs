@@ -430,6 +430,7 @@ impl Engine {
         }
         let journal = self.relay.journal();
         self.gateway.troubles.learn(journal, |c| self.live.credential(c).is_some(), now());
+        self.gateway.alerts.learn(&self.relay.policy().level, journal, now());
         self.live.permits.settle(journal_tokens(journal, self.live.estimate), now());
         if let Some(part) = self.part.take() {
             part.finish(&self.relay, !self.request.stream);

@@ -6,6 +6,7 @@
 pub mod account;
 mod admission;
 mod affinity;
+mod alerts;
 pub mod caller;
 mod conversation;
 pub mod drive;
@@ -30,6 +31,7 @@ use crate::upstream::Upstream;
 use crate::upstream::http::Http;
 use admission::Permits;
 use affinity::Troubles;
+use alerts::Alerts;
 use caller::{Caller, Route, TenantView};
 use conversation::Part;
 use drive::Drive;
@@ -60,6 +62,7 @@ struct Inner {
     store_failures: AtomicU64,
     places: Arc<Places>,
     troubles: Troubles,
+    alerts: Alerts,
     draining: AtomicBool,
     /// Cancelled when open turns must end.
     hangup: CancellationToken,
@@ -113,7 +116,9 @@ impl Gateway {
     }
 
     fn assemble(setup: Setup, dial: Box<Dial>, store: Arc<dyn Store>) -> Self {
+        let webhook = setup.config.alerts.webhook.as_ref().map(|url| url.expose());
         Self(Arc::new(Inner {
+            alerts: Alerts::new(webhook, &setup.fleet),
             setup: RwLock::new(Arc::new(setup)),
             dial,
             source: OnceLock::new(),

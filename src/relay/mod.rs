@@ -209,6 +209,11 @@ impl Relay {
         }
     }
 
+    /// The rules of the turn.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
     /// Whether the level can pay for retries now; said before the failures that may call for one. They can until told
     /// otherwise.
     pub fn handle_budget(&mut self, retries: bool) {

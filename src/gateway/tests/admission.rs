@@ -1,5 +1,5 @@
-#![expect(clippy::unwrap_used, reason = "a test's panic is its report")]
 //! Limits of keys, tenants and the gateway: each its own refusal, and everything comes back.
+#![expect(clippy::unwrap_used, reason = "a test's panic is its report")]
 
 use super::*;
 use crate::config::{self, Resolver};

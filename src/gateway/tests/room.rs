@@ -1,5 +1,5 @@
-#![expect(clippy::unwrap_used, reason = "a test's panic is its report")]
 //! Places for turns: bars, the line, and that every place comes back.
+#![expect(clippy::unwrap_used, reason = "a test's panic is its report")]
 
 use super::*;
 use std::time::Duration;
