@@ -1,13 +1,7 @@
 //! How promptly losers are closed and hang-ups passed on, over loopback sockets: 1,000 of each, on HTTP/1.1 and
 //! HTTP/2. `cargo bench --bench races`; `-- 200` runs fewer.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::disallowed_methods,
-    reason = "a bench's panic is its report"
-)]
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a bench's panic is its report")]
 
 #[path = "../tests/support/mod.rs"]
 mod support;

@@ -59,6 +59,6 @@ async fn asked(place: &Place, turns: usize, seed: u64) -> Sample {
 }
 
 fn row(name: &str, sample: &Sample, duplicates: Option<f64>) -> [String; 5] {
-    let at = |percent| sample.percentile(percent).map_or(NONE.to_owned(), millis);
-    [name.to_owned(), at(50.0), at(95.0), at(99.0), duplicates.map_or(NONE.to_owned(), percent)]
+    let at = |percent| sample.percentile(percent).map_or_else(|| NONE.to_owned(), millis);
+    [name.to_owned(), at(50.0), at(95.0), at(99.0), duplicates.map_or_else(|| NONE.to_owned(), percent)]
 }

@@ -85,7 +85,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let ms = |time: Duration| time.as_millis().to_string();
         table.row([
             happens.to_owned(),
-            ear.first.map_or(NONE.to_owned(), ms),
+            ear.first.map_or_else(|| NONE.to_owned(), ms),
             ms(ear.silence),
             doubled_words(&ear.text).to_string(),
             end,

@@ -28,7 +28,7 @@
 //! | --- | --- |
 //! | 9 | the program |
 //! | 8 | [`cli`] |
-//! | 7 | [`server`], [`admin`], [`bench`] |
+//! | 7 | [`server`], [`admin`], [`mod@bench`] |
 //! | 6 | [`gateway`] |
 //! | 5 | [`fleet`], [`rig`] |
 //! | 4 | [`upstream`], [`store`] |

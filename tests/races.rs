@@ -1,6 +1,5 @@
 //! Prompt cancellation over real sockets. The bounds are generous, for machines that are busy with other tests; what a
 //! quiet machine does is measured by `cargo bench --bench races`.
-#![expect(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, reason = "a test's panic is its report")]
 
 mod support;
 

@@ -215,9 +215,10 @@ pub fn configuration(experiment: &Experiment, policy: Policy, primary: &str, sec
     let level = experiment.level(policy);
     let clocks = level.timeouts;
     let ms = |span: Duration| format!("\"{}ms\"", span.as_millis());
-    let off = |span: Option<Duration>| span.map_or("\"off\"".to_owned(), ms);
-    let pace =
-        clocks.pace.map_or("\"off\"".to_owned(), |p| format!("\"{} chars/s over {}s\"", p.chars, p.window.as_secs()));
+    let off = |span: Option<Duration>| span.map_or_else(|| "\"off\"".to_owned(), ms);
+    let pace = clocks
+        .pace
+        .map_or_else(|| "\"off\"".to_owned(), |p| format!("\"{} chars/s over {}s\"", p.chars, p.window.as_secs()));
     let hedge = level.hedge.map_or_else(String::new, |hedge| {
         let after = match hedge.after {
             After::Time(after) => ms(after),

@@ -108,7 +108,7 @@ impl Place {
             }
             let Some(choice) = chunk["choices"].get(0) else { continue };
             if let Some(text) = choice["delta"]["content"].as_str().filter(|text| !text.is_empty()) {
-                heard.first.get_or_insert(event.at.saturating_duration_since(start));
+                heard.first.get_or_insert_with(|| event.at.saturating_duration_since(start));
                 let since = last.replace(event.at).unwrap_or(event.at);
                 heard.silence = heard.silence.max(event.at.saturating_duration_since(since));
                 heard.text.push_str(text);
@@ -147,7 +147,7 @@ fn endpoint(url: &str) -> String {
 /// The words of an error body, or its beginning.
 fn message(body: &[u8]) -> String {
     let json: Option<Value> = serde_json::from_slice(body).ok();
-    let words = json.as_ref().and_then(|json| json["error"]["message"].as_str().or(json["error"].as_str()));
+    let words = json.as_ref().and_then(|json| json["error"]["message"].as_str().or_else(|| json["error"].as_str()));
     words.map_or_else(|| cut(&String::from_utf8_lossy(body)), cut)
 }
 

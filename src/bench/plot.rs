@@ -70,7 +70,6 @@ pub fn tails(title: &str, axis: &str, lines: &[Line<'_>]) -> Result<String, NoPl
 // === impl NoPlot ===
 
 impl NoPlot {
-    #[expect(clippy::needless_pass_by_value, reason = "it is handed to map_err")]
     fn of(error: impl fmt::Display) -> Self {
         Self(error.to_string())
     }

@@ -47,7 +47,7 @@ impl Sample {
     pub fn percentile(&self, percent: f64) -> Option<f64> {
         // 0.99 · 100 is a little more than 99 in floating point; the rank must not be.
         let rank = (percent / 100.0 * self.0.len() as f64 - 1e-9).ceil().max(1.0) as usize;
-        self.0.get(rank - 1).or(self.0.last()).copied()
+        self.0.get(rank - 1).or_else(|| self.0.last()).copied()
     }
 
     /// The mean; `None` without a value.

@@ -260,7 +260,7 @@ fn waits(cells: &[&Cell], ours: bool) -> Table {
             table.rule();
         }
         let of = |summary: Option<Summary>, what: fn(&Summary) -> f64| {
-            summary.map_or(NONE.to_owned(), |summary| millis(what(&summary)))
+            summary.map_or_else(|| NONE.to_owned(), |summary| millis(what(&summary)))
         };
         table.row([
             cell.mode.name().to_owned(),
@@ -268,13 +268,13 @@ fn waits(cells: &[&Cell], ours: bool) -> Table {
             of(cell.first_token, |s| s.p50),
             of(cell.first_token, |s| s.p95),
             of(cell.first_token, |s| s.p99),
-            cell.p99_penalty_ms.map_or(NONE.to_owned(), millis),
-            cell.penalty_removed.map_or(NONE.to_owned(), percent),
+            cell.p99_penalty_ms.map_or_else(|| NONE.to_owned(), millis),
+            cell.penalty_removed.map_or_else(|| NONE.to_owned(), percent),
             of(cell.silence, |s| s.p50),
             of(cell.silence, |s| s.p95),
             of(cell.silence, |s| s.p99),
             percent(cell.completed),
-            cell.exact.map_or(NONE.to_owned(), percent),
+            cell.exact.map_or_else(|| NONE.to_owned(), percent),
         ]);
     }
     table
@@ -299,13 +299,13 @@ fn costs(cells: &[&Cell]) -> Table {
             table.rule();
         }
         let account = &cell.account;
-        let some = |ms: Option<f64>| ms.map_or(NONE.to_owned(), |ms| format!("{} ms", millis(ms)));
+        let some = |ms: Option<f64>| ms.map_or_else(|| NONE.to_owned(), |ms| format!("{} ms", millis(ms)));
         table.row([
             cell.mode.name().to_owned(),
             cell.policy.name().to_owned(),
             percent(account.failover_rate),
             percent(account.hedge_rate),
-            account.hedge_win_rate.map_or(NONE.to_owned(), percent),
+            account.hedge_win_rate.map_or_else(|| NONE.to_owned(), percent),
             percent(account.duplicate_requests),
             percent(account.duplicate_prompt_share),
             percent(account.wasted_token_share),
@@ -328,7 +328,7 @@ fn draw(cells: &[Cell], directory: &Path) -> Result<usize, Failed> {
                 continue;
             }
             let title = format!("{}, {} latency", mode.name(), latency.name());
-            let kinds: [(&str, &str, fn(&Cell) -> &Sample); 2] = [
+            let kinds: [(&str, &str, Of); 2] = [
                 ("first-token", "time to the first token", |cell| &cell.first_tokens),
                 ("silence", "longest silence in mid-turn", |cell| &cell.silences),
             ];
@@ -390,6 +390,9 @@ const TURNS: u32 = 10_000;
 const REAL_TURNS: u32 = 200;
 /// Healthy turns before them: as many as percentiles need, and some.
 const REAL_WARM: usize = 60;
+
+/// What of a cell is drawn.
+type Of = fn(&Cell) -> &Sample;
 
 #[cfg(test)]
 mod tests {

@@ -6,11 +6,11 @@ use super::house::House;
 use super::raw::RawServer;
 use bytes::Bytes;
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 /// What is spoken, to the providers and by the client alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
