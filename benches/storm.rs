@@ -1,5 +1,6 @@
 //! A hundred turns fail over at once onto a provider that allows fifteen requests in ten seconds, over loopback sockets:
-//! once asked every two seconds by a hundred clients that know no better, once through the gateway. `cargo bench --bench
+//! once asked every two seconds by a hundred clients that know no better, once through the gateway, which knows it as 90 a minute, a tenth of
+//! them at once. `cargo bench --bench
 //! storm`; it takes less than a minute.
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a bench's panic is its report")]
@@ -14,10 +15,10 @@ use segue::rig::script::{Reject, Script};
 use serde_json::json;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use support::house::House;
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 /// What the provider saw.
 #[derive(Clone, Default)]
@@ -84,10 +85,8 @@ async fn naive() -> [String; 7] {
     let start = Instant::now();
     let mut turns = JoinSet::new();
     for _ in 0..TURNS {
-        let seen = seen.clone();
         let url = format!("{}/chat/completions", house.origins[1].base_url());
         turns.spawn(async move {
-            let _ = seen;
             let client = segue::upstream::client::Client::new().unwrap();
             let body =
                 json!({"model": "m", "stream": true, "messages": [{"role": "user", "content": "go"}]}).to_string();

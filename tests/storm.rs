@@ -1,7 +1,7 @@
 //! A hundred turns fail over at once onto a provider that allows fifteen requests a minute: with retries on a schedule of
 //! their own it never recovers; with the gateway every turn is served or answered, and the provider never sees a storm.
 //! In paused time, with a provider inside the process that counts its minute and refuses what is over.
-#![expect(clippy::unwrap_used, reason = "a test's panic is its report")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test's panic is its report")]
 
 use bytes::Bytes;
 use futures::stream::{BoxStream, StreamExt};
@@ -173,7 +173,7 @@ async fn with_its_limit_known_all_are_served_and_it_never_sees_more() {
     let gateway = gateway(&strict, "limits = { rpm = 15 }", "timeouts = { first_token = \"11m\" }");
     let ends = storm(&gateway).await;
     for end in &ends {
-        let told = end.as_ref().unwrap_or_else(|refusal| std::panic::panic_any(format!("{refusal:?}")));
+        let told = end.as_ref().unwrap_or_else(|refusal| panic!("{refusal:?}"));
         assert!(told.contains("Here") && told.ends_with("[DONE]\n\n"), "{told}");
     }
     let all = strict.asked.lock().unwrap().all.clone();

@@ -27,8 +27,11 @@ pub(super) struct Alerts {
     /// `None`: nobody wants to know.
     notes: Option<mpsc::Sender<Alert>>,
     /// What was told last of each level, and how many turns it was since.
-    quiet: Mutex<HashMap<(&'static str, Arc<str>), (Instant, u64)>>,
+    quiet: Mutex<HashMap<Trouble, (Instant, u64)>>,
 }
+
+/// An event and the level that it is about.
+type Trouble = (&'static str, Arc<str>);
 
 /// One note, as it is sent.
 #[derive(Clone, Debug, Serialize)]
