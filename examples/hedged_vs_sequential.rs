@@ -11,7 +11,7 @@ use clap::Parser;
 use segue::bench::failover::{Experiment, Latency, Mode, Policy};
 use segue::bench::listener::Place;
 use segue::bench::stats::Sample;
-use segue::bench::table::{NONE, Table, millis, percent};
+use segue::bench::table::{Table, millis, or_none, percent};
 use segue::bench::{failover_real, plot};
 use stage::Options;
 use std::error::Error;
@@ -59,6 +59,6 @@ async fn asked(place: &Place, turns: usize, seed: u64) -> Sample {
 }
 
 fn row(name: &str, sample: &Sample, duplicates: Option<f64>) -> [String; 5] {
-    let at = |percent| sample.percentile(percent).map_or_else(|| NONE.to_owned(), millis);
-    [name.to_owned(), at(50.0), at(95.0), at(99.0), duplicates.map_or_else(|| NONE.to_owned(), percent)]
+    let at = |percent| or_none(sample.percentile(percent), millis);
+    [name.to_owned(), at(50.0), at(95.0), at(99.0), or_none(duplicates, percent)]
 }

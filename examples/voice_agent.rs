@@ -14,6 +14,7 @@ use segue::rig::script::{Break, Script};
 use serde_json::json;
 use stage::{Options, Stage};
 use std::error::Error;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -27,9 +28,21 @@ const TURNS: [(&str, &str, Option<Duration>); 6] = [
     ("No, a short one.", "stalls before its first word", None),
 ];
 
-const SPEECH: &str = "The sea is never still. The wind leans on it and leaves waves; the moon pulls at it and leaves the \
-                      tide, twice a day, a little later each time. Far down it is dark and cold and quiet, and most of it \
-                      nobody has ever seen. Those who live by it learn to read it like a face.";
+/// What is answered to them.
+const ANSWERS: [&str; 6] = [
+    "The sea is never still. The wind leans on it and leaves waves; the moon pulls at it and leaves the tide. Those who \
+     live by it learn to read it like a face.",
+    "It comes twice a day, and a little later each time, because the moon has moved on while the earth turned. In some \
+     bays it rises by the height of a house.",
+    "Wind does. It pushes at the water, the water gives way and swings back, and the swing travels. Far from the storm \
+     it arrives as a long, slow swell, days afterwards.",
+    "Most of it is deeper than the highest hills of most countries, about four kilometres. In the deepest trench a \
+     mountain could stand, and its top would not be seen.",
+    "Once there was a keeper who had lit the same lamp for forty years, and who had never seen the ships that it saved. \
+     One night, in a fog, he rowed out to meet one.",
+    "A gull stole a chip. Everyone saw it. Nobody was surprised, least of all the gull, which has a long memory and no \
+     shame at all.",
+];
 
 /// A voice speaks about so many characters a second.
 const VOICE: f64 = 15.0;
@@ -120,16 +133,22 @@ async fn turn(place: &Place, messages: &[serde_json::Value], interrupts: Option<
 }
 
 async fn set() -> Result<Stage, Box<dyn Error>> {
-    let tells = || Script::telling(SPEECH).paced(Duration::from_millis(200), Duration::from_millis(50));
-    let primary = Scripts::sequence(vec![
-        tells(),
-        tells().breaking(20, Break::Silence),
-        tells().breaking(25, Break::Reset),
-        tells().breaking(15, Break::Dribble { gap: Duration::from_secs(1) }),
-        tells(),
-        tells().breaking(0, Break::Silence),
-    ]);
+    // A provider knows the question by its words; the first choice breaks as the table above says.
+    let tells = |seat: usize| {
+        Scripts::with(move |inquiry| {
+            let asked = inquiry.body["messages"].to_string();
+            let turn = TURNS.iter().rposition(|(question, ..)| asked.contains(question)).unwrap_or_default();
+            let script = Script::telling(ANSWERS[turn]).paced(Duration::from_millis(200), Duration::from_millis(50));
+            Ok(Arc::new(match (seat, turn) {
+                (0, 1) => script.breaking(20, Break::Silence),
+                (0, 2) => script.breaking(25, Break::Reset),
+                (0, 3) => script.breaking(8, Break::Dribble { gap: Duration::from_secs(1) }),
+                (0, 5) => script.breaking(0, Break::Silence),
+                _ => script,
+            }))
+        })
+    };
     let level = "retries = 0\nbudget = 1.0\nhedge = { after = \"400ms\", budget = 1.0 }\n\
                  timeouts = { first_token = \"1500ms\", suspect = \"400ms\", pace = \"15 chars/s over 3s\", stall = \"1200ms\" }";
-    Stage::set(primary, Scripts::fixed(tells()), level).await
+    Stage::set(tells(0), tells(1), level).await
 }

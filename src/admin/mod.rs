@@ -1,7 +1,7 @@
 //! The operator's side: health, circuits, turns, conversations. It has a listener of its own, so that what is said here is never
 //! reachable where clients are.
 
-use crate::gateway::Gateway;
+use crate::gateway::{Gateway, account};
 use crate::store::Key;
 use axum::extract::{Path, Query, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
@@ -33,6 +33,12 @@ struct Owner {
     tenant: Option<String>,
 }
 
+/// Query of `/api/races`.
+#[derive(Debug, Deserialize)]
+struct Races {
+    level: Option<String>,
+}
+
 /// Query of `/api/circuits/{connection}/{state}`.
 #[derive(Debug, Deserialize)]
 struct Circuit {
@@ -56,6 +62,7 @@ pub fn routes(gateway: Gateway, token: Option<Arc<str>>) -> Router {
         .route("/api/circuits/journal", get(journal))
         .route("/api/reload", post(reload))
         .route("/api/turns", get(turns))
+        .route("/api/races", get(races))
         .route("/api/conversations/{id}", get(conversation).delete(forget))
         .route("/api/config", get(config))
         .route_layer(middleware::from_fn_with_state(admin.clone(), guard));
@@ -66,7 +73,8 @@ pub fn routes(gateway: Gateway, token: Option<Arc<str>>) -> Router {
         .fallback(|| async {
             problem(
                 StatusCode::NOT_FOUND,
-                "see /healthz, /readyz, /api/circuits, /api/circuits/journal, /api/turns, /api/conversations/{id}, /api/config, POST /api/reload",
+                "see /healthz, /readyz, /api/circuits, /api/circuits/journal, /api/turns, /api/races, /api/conversations/{id}, \
+                 /api/config, POST /api/reload",
             )
         })
         .with_state(admin)
@@ -147,6 +155,13 @@ async fn forget(State(admin): State<Admin>, Path(id): Path<String>, Query(query)
         Ok(false) => query.unknown(),
         Err(why) => problem(StatusCode::SERVICE_UNAVAILABLE, &format!("the store cannot be asked now: {why}")),
     }
+}
+
+/// What racing brought and cost, over the turns that ended last.
+async fn races(State(admin): State<Admin>, Query(query): Query<Races>) -> Response {
+    let recent = admin.gateway.recent(MOST_TURNS);
+    let of_level = |level: &str| query.level.as_ref().is_none_or(|wanted| *wanted == *level);
+    Json(account::of(recent.iter().filter(|turn| of_level(&turn.level)))).into_response()
 }
 
 async fn config(State(admin): State<Admin>) -> Response {

@@ -78,7 +78,7 @@ impl Default for Day {
             seed: 42,
             lasts: Duration::from_secs(15 * 3600),
             calm: Duration::from_secs(3600),
-            rate: 1.0,
+            rate: 3.0,
             worst: 0.12,
         }
     }

@@ -104,6 +104,11 @@ pub fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
+/// A number in these words, or a dash where there is none.
+pub fn or_none(number: Option<f64>, words: impl FnOnce(f64) -> String) -> String {
+    number.map_or_else(|| NONE.to_owned(), words)
+}
+
 /// What there is nothing of.
 pub const NONE: &str = "–";
 

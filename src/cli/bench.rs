@@ -6,8 +6,8 @@ use crate::bench::failover_real::{self, Providers};
 use crate::bench::listener::Place;
 use crate::bench::machine::Machine;
 use crate::bench::plot;
-use crate::bench::stats::{Sample, Summary};
-use crate::bench::table::{NONE, Table, millis, percent};
+use crate::bench::stats::Summary;
+use crate::bench::table::{Table, millis, or_none, percent};
 use crate::gateway::Gateway;
 use crate::server;
 use crate::server::listen::{self, Manners};
@@ -77,8 +77,8 @@ struct FailoverArguments {
     key_env: Option<String>,
     /// Run the scripted providers of the incident at these two addresses, for the gateway at `--url` to be configured
     /// with: first choice and fallback.
-    #[arg(long, value_name = "ADDR,ADDR", value_delimiter = ',', num_args = 2, requires = "url")]
-    providers: Vec<SocketAddr>,
+    #[arg(long, value_name = "ADDR,ADDR", value_parser = pair, requires = "url")]
+    providers: Option<[SocketAddr; 2]>,
 }
 
 /// Runs the benchmark.
@@ -168,8 +168,8 @@ async fn elsewhere(experiment: &Experiment, url: &str, arguments: &FailoverArgum
     let bar = progress(1);
     let policy = Policy::Sequential;
     let mut cells = Vec::new();
-    if let [first, second] = arguments.providers[..] {
-        let providers = start(experiment, [first, second]).await?;
+    if let Some(addresses) = arguments.providers {
+        let providers = start(experiment, addresses).await?;
         say(&format!(
             "first choice  {}\nfallback      {}\nboth speak Chat Completions and Messages, any model, any key\n",
             providers.primary.base_url(),
@@ -181,6 +181,9 @@ async fn elsewhere(experiment: &Experiment, url: &str, arguments: &FailoverArgum
             cells.push(failover_real::cell(experiment, key, &providers, &place, None).await);
             bar.inc(1);
         }
+        failover::relate(&mut cells);
+        // There is one policy, and so nothing that it could be held against.
+        cells.iter_mut().for_each(|cell| cell.penalty_removed = None);
     } else {
         let turns = failover_real::run(experiment, 0..experiment.turns, &place).await;
         if let Some(error) = turns.iter().find_map(|(_, heard)| heard.error.as_ref()) {
@@ -259,22 +262,20 @@ fn waits(cells: &[&Cell], ours: bool) -> Table {
         if before.replace(cell.mode).is_some_and(|mode| mode != cell.mode) {
             table.rule();
         }
-        let of = |summary: Option<Summary>, what: fn(&Summary) -> f64| {
-            summary.map_or_else(|| NONE.to_owned(), |summary| millis(what(&summary)))
-        };
+        let of = |summary: Option<Summary>, what: fn(&Summary) -> f64| or_none(summary.as_ref().map(what), millis);
         table.row([
             cell.mode.name().to_owned(),
             if ours { cell.policy.name().to_owned() } else { "its own".to_owned() },
             of(cell.first_token, |s| s.p50),
             of(cell.first_token, |s| s.p95),
             of(cell.first_token, |s| s.p99),
-            cell.p99_penalty_ms.map_or_else(|| NONE.to_owned(), millis),
-            cell.penalty_removed.map_or_else(|| NONE.to_owned(), percent),
+            or_none(cell.p99_penalty_ms, millis),
+            or_none(cell.penalty_removed, percent),
             of(cell.silence, |s| s.p50),
             of(cell.silence, |s| s.p95),
             of(cell.silence, |s| s.p99),
             percent(cell.completed),
-            cell.exact.map_or_else(|| NONE.to_owned(), percent),
+            or_none(cell.exact, percent),
         ]);
     }
     table
@@ -299,13 +300,13 @@ fn costs(cells: &[&Cell]) -> Table {
             table.rule();
         }
         let account = &cell.account;
-        let some = |ms: Option<f64>| ms.map_or_else(|| NONE.to_owned(), |ms| format!("{} ms", millis(ms)));
+        let some = |ms: Option<f64>| or_none(ms, |ms| format!("{} ms", millis(ms)));
         table.row([
             cell.mode.name().to_owned(),
             cell.policy.name().to_owned(),
             percent(account.failover_rate),
             percent(account.hedge_rate),
-            account.hedge_win_rate.map_or_else(|| NONE.to_owned(), percent),
+            or_none(account.hedge_win_rate, percent),
             percent(account.duplicate_requests),
             percent(account.duplicate_prompt_share),
             percent(account.wasted_token_share),
@@ -328,12 +329,13 @@ fn draw(cells: &[Cell], directory: &Path) -> Result<usize, Failed> {
                 continue;
             }
             let title = format!("{}, {} latency", mode.name(), latency.name());
-            let kinds: [(&str, &str, Of); 2] = [
-                ("first-token", "time to the first token", |cell| &cell.first_tokens),
-                ("silence", "longest silence in mid-turn", |cell| &cell.silences),
+            let first: Vec<plot::Line<'_>> = of.iter().map(|c| (c.policy.name(), &c.first_tokens)).collect();
+            let silence: Vec<plot::Line<'_>> = of.iter().map(|c| (c.policy.name(), &c.silences)).collect();
+            let kinds = [
+                ("first-token", "time to the first token", first),
+                ("silence", "longest silence in mid-turn", silence),
             ];
-            for (file, axis, which) in kinds {
-                let lines: Vec<(&str, &Sample)> = of.iter().map(|c| (c.policy.name(), which(c))).collect();
+            for (file, axis, lines) in kinds {
                 let svg = plot::tails(&title, axis, &lines).map_err(|why| Failed::Setup(why.to_string()))?;
                 let name = format!("{file}-{}-{}.svg", latency.name(), mode.name().replace(' ', "-"));
                 write(&directory.join(name), &svg)?;
@@ -365,6 +367,13 @@ fn progress(steps: usize) -> ProgressBar {
     bar
 }
 
+fn pair(text: &str) -> Result<[SocketAddr; 2], String> {
+    let wrong = || "two addresses are needed, such as 127.0.0.1:9101,127.0.0.1:9102".to_owned();
+    let (first, second) = text.split_once(',').ok_or_else(wrong)?;
+    let address = |text: &str| text.trim().parse().map_err(|_| wrong());
+    Ok([address(first)?, address(second)?])
+}
+
 fn share(text: &str) -> Result<f64, String> {
     let share: f64 = text.parse().map_err(|_| "a share is a number from 0 to 1".to_owned())?;
     if (0.0..=1.0).contains(&share) { Ok(share) } else { Err("a share is a number from 0 to 1".to_owned()) }
@@ -391,9 +400,6 @@ const REAL_TURNS: u32 = 200;
 /// Healthy turns before them: as many as percentiles need, and some.
 const REAL_WARM: usize = 60;
 
-/// What of a cell is drawn.
-type Of = fn(&Cell) -> &Sample;
-
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test's panic is its report")]
@@ -411,6 +417,12 @@ mod tests {
         let directory = std::env::temp_dir().join(format!("segue-plots-{}", std::process::id()));
         assert_eq!(draw(&cells, &directory).unwrap(), 2 * Latency::ALL.len() * Mode::ALL.len());
         std::fs::remove_dir_all(directory).unwrap();
+    }
+
+    #[test]
+    fn providers_are_two_addresses() {
+        assert_eq!(pair("127.0.0.1:1, 127.0.0.1:2").map(|pair| pair.map(|a| a.port())), Ok([1, 2]));
+        assert!(pair("127.0.0.1:1").is_err() && pair("a,b").is_err());
     }
 
     #[test]
