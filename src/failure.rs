@@ -16,6 +16,8 @@ pub struct Failure {
     pub source: Source,
     /// When the target may be asked again, if the provider said so.
     pub retry_at: Option<RetryAt>,
+    /// The provider says that asking it again is of no use (`x-should-retry: false`).
+    pub no_retry: bool,
     /// A way in which the same target may be asked again at once.
     pub remedy: Option<Remedy>,
     /// The HTTP status of the upstream's answer, if there was one.
@@ -295,6 +297,7 @@ impl Failure {
             stage,
             source: Source::Upstream,
             retry_at: None,
+            no_retry: false,
             remedy: None,
             status: None,
             said: Said::default(),

@@ -45,12 +45,22 @@ struct Circuit {
     model: Option<String>,
 }
 
+/// Query of `/api/circuits/journal`.
+#[derive(Debug, Deserialize)]
+struct Since {
+    /// The number of the last entry that is known.
+    #[serde(default)]
+    after: u64,
+}
+
 /// The admin routes. All but `/healthz` and `/readyz` need `token`, if there is one.
 pub fn routes(gateway: Gateway, token: Option<Arc<str>>) -> Router {
     let admin = Admin { gateway, token };
     let api = Router::new()
         .route("/api/circuits", get(circuits))
         .route("/api/circuits/{connection}/{state}", post(force))
+        .route("/api/circuits/journal", get(journal))
+        .route("/api/reload", post(reload))
         .route("/api/turns", get(turns))
         .route("/api/races", get(races))
         .route("/api/conversations/{id}", get(conversation).delete(forget))
@@ -63,7 +73,8 @@ pub fn routes(gateway: Gateway, token: Option<Arc<str>>) -> Router {
         .fallback(|| async {
             problem(
                 StatusCode::NOT_FOUND,
-                "see /healthz, /readyz, /api/circuits, /api/turns, /api/races, /api/conversations/{id}, /api/config",
+                "see /healthz, /readyz, /api/circuits, /api/circuits/journal, /api/turns, /api/races, /api/conversations/{id}, \
+                 /api/config, POST /api/reload",
             )
         })
         .with_state(admin)
@@ -87,6 +98,25 @@ async fn ready(State(admin): State<Admin>) -> Response {
 
 async fn circuits(State(admin): State<Admin>) -> Response {
     Json(admin.gateway.fleet().circuits(tokio::time::Instant::now().into_std())).into_response()
+}
+
+/// Every change of a circuit, oldest first.
+async fn journal(State(admin): State<Admin>, Query(query): Query<Since>) -> Response {
+    Json(admin.gateway.fleet().journal(query.after)).into_response()
+}
+
+async fn reload(State(admin): State<Admin>) -> Response {
+    // Files are read.
+    let done = tokio::task::spawn_blocking(move || admin.gateway.reload()).await;
+    match done {
+        Ok(Ok(changes)) => Json(changes).into_response(),
+        Ok(Err(why)) => {
+            let problems = why.problems();
+            let body = json!({"error": {"message": why.to_string(), "problems": problems}});
+            (StatusCode::UNPROCESSABLE_ENTITY, Json(body)).into_response()
+        }
+        Err(error) => problem(StatusCode::INTERNAL_SERVER_ERROR, &format!("the reload broke off: {error}")),
+    }
 }
 
 async fn force(
@@ -135,7 +165,7 @@ async fn races(State(admin): State<Admin>, Query(query): Query<Races>) -> Respon
 }
 
 async fn config(State(admin): State<Admin>) -> Response {
-    Json(crate::config::redact::redact(admin.gateway.config())).into_response()
+    Json(crate::config::redact::redact(&admin.gateway.config())).into_response()
 }
 
 // === impl Owner ===

@@ -10,6 +10,7 @@ mod log;
 mod mock;
 mod paint;
 mod problems;
+mod reload;
 mod serve;
 mod stop;
 

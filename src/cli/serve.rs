@@ -4,7 +4,7 @@ use super::environment::Environment;
 use super::log::{self, Format};
 use super::paint::{Ink, Paint};
 use super::stop::Signals;
-use super::{Failed, problems};
+use super::{Failed, problems, reload};
 use crate::config::lookup::{self, Location};
 use crate::config::{Config, Loaded};
 use crate::gateway::Gateway;
@@ -55,13 +55,22 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode, Failed> {
         }
     }
     let _built_in = built_in(&mut config).await?;
+    let configured = (config.server.listen, config.admin.listen);
     let clients = bind(config.server.listen, "server.listen").await?;
     let operators = bind(config.admin.listen, "admin.listen").await?;
     config.server.listen = clients.local_addr()?;
     config.admin.listen = operators.local_addr()?;
     let mut signals = Signals::listen()?;
+    let hangup = reload::listen()?;
+    let settled = reload::Settled {
+        given: args.config.clone(),
+        clients: (configured.0, config.server.listen),
+        operators: (configured.1, config.admin.listen),
+        asked: (args.listen, args.admin),
+    };
     told(announce(&location, &config, format));
     let gateway = Gateway::new(config).map_err(Failed::Setup)?;
+    reload::serve(&gateway, settled, hangup);
     let stop = CancellationToken::new();
     tokio::spawn({
         let stop = stop.clone();

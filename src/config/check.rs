@@ -1,6 +1,8 @@
 //! What is legal in a configuration and still unwise: fallbacks that fall with what they stand in for, clocks that
 //! cannot be kept, places that can never serve.
 
+mod promises;
+
 use super::units::show;
 use super::{Config, net};
 use crate::routing::{After, Continuation, Delivery, Entry, Level, Timeouts};
@@ -39,6 +41,7 @@ pub fn findings(config: &Config) -> Vec<Finding> {
         clocks(level, &mut of);
         races(level, &mut of);
         capabilities(level, &mut of);
+        promises::judge(config, level, &mut of);
     }
     unused_connections(config, &mut out);
     tenants(config, &mut out);

@@ -1,5 +1,6 @@
 //! One connection: its circuits, rests and quota, under one lock.
 
+use super::rests::{Resting, Rests};
 use super::view::{CircuitView, Journal, wall};
 use super::{Availability, Connection, ConnectionLimits, Held, lock, unavailable};
 use crate::failure::{Failure, Verdict};
@@ -7,7 +8,6 @@ use crate::health::breaker::{Breaker, Force, Policy, State, Ticket, Transition};
 use crate::health::jitter::Seeds;
 use crate::health::latency::Digest;
 use crate::health::quota::{Quota, Reservation};
-use crate::health::rest::Rest;
 use crate::upstream::Upstream;
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
@@ -70,7 +70,7 @@ pub(super) struct Credential(u64);
 
 struct Inside {
     circuits: HashMap<Arc<str>, Circuit>,
-    rests: HashMap<(Arc<str>, Option<Credential>), Resting>,
+    rests: Rests,
     quota: Quota,
     /// Models that refused an assistant message at the end.
     denied: HashSet<Arc<str>>,
@@ -87,13 +87,13 @@ struct Circuit {
     used: Instant,
 }
 
-/// Why and until when a key is left alone.
-#[derive(Clone, Copy, Default)]
-struct Resting {
-    /// On the provider's word.
-    limited: Rest,
-    /// Since a tenant's key was refused.
-    out: Rest,
+/// Whether somebody must wait for the end of a rest.
+pub(super) enum Rested {
+    /// No, or no longer.
+    Go,
+    /// Until then; to be asked again at that time, with it.
+    At(Instant),
+    No(Failure),
 }
 
 // === impl Gate ===
@@ -103,7 +103,7 @@ impl Gate {
         let Connection { name, upstream, breaker, limits } = connection;
         let inside = Inside {
             circuits: HashMap::new(),
-            rests: HashMap::new(),
+            rests: Rests::default(),
             quota: Quota::per_minute(limits.rpm, limits.tpm),
             denied: HashSet::new(),
             forced: Force::Auto,
@@ -133,7 +133,21 @@ impl Gate {
         self.look_inside(&inside, wish, now)
     }
 
-    /// The same, and takes the ticket. The caller owns it, and a place among those in flight, from then on.
+    /// Whether the circuit and the provider's word allow it now; if only not yet, an appointment. `kept` is the one that
+    /// was given before.
+    pub(super) fn appoint(&self, wish: &Wish, kept: Option<Instant>, now: Instant, deadline: Instant) -> Rested {
+        let mut inside = lock(&self.state);
+        let released = match self.look_inside(&inside, wish, now) {
+            Look::No(failure) => return Rested::No(failure),
+            Look::Later(released) => Some(released),
+            Look::Go => None,
+        };
+        let seed = inside.seeds.draw();
+        let key = (Arc::clone(&wish.model), wish.credential);
+        inside.rests.appoint(&key, released, kept, (now, deadline), seed).map_or(Rested::Go, Rested::At)
+    }
+
+    /// [`Self::look`], and takes the ticket. The caller owns it, and a place among those in flight, from then on.
     pub(super) fn admit(&self, wish: &Wish, now: Instant) -> Result<Ticket, Look> {
         self.with(&wish.model, now, |inside| {
             match self.look_inside(inside, wish, now) {
@@ -218,7 +232,8 @@ impl Gate {
             if verdict == Verdict::Out && credential.is_some() {
                 verdict = Verdict::Abandon;
                 let until = now + self.policy.max_cooldown.max(self.policy.cooldown);
-                inside.rest(model, credential, now, |rest, seed| rest.out.extend(until, now, seed));
+                let seed = inside.seeds.draw();
+                inside.rests.refuse((Arc::clone(model), credential), until, now, seed);
             }
             let circuit = self.circuit(inside, model, now);
             if let Some(silent) = report.silent {
@@ -231,13 +246,16 @@ impl Gate {
 
     /// The provider named a time before which it does not want to be asked.
     pub(super) fn rest(&self, model: &Arc<str>, credential: Option<Credential>, wait: Duration, now: Instant) {
-        let Some(until) = now.checked_add(wait.min(self.limits.retry_after_cap)) else { return };
-        lock(&self.state).rest(model, credential, now, |rest, seed| rest.limited.extend(until, now, seed));
+        let wait = wait.min(self.limits.retry_after_cap);
+        let Some(until) = now.checked_add(wait) else { return };
+        let mut inside = lock(&self.state);
+        let seed = inside.seeds.draw();
+        inside.rests.limit((Arc::clone(model), credential), until, wait, now, seed);
     }
 
     pub(super) fn availability(&self, model: &str, credential: Option<Credential>, now: Instant) -> Availability {
         let inside = lock(&self.state);
-        let Resting { limited, out } = inside.resting(model, credential);
+        let Resting { limited, out, .. } = inside.rests.of(model, credential);
         let circuit = inside.circuits.get(model).map(|circuit| &circuit.breaker);
         let state = circuit.map_or_else(|| inside.forced.into(), |breaker| breaker.state(now));
         let blocked = match state {
@@ -304,7 +322,7 @@ impl Gate {
                 let counts = breaker.counts(now);
                 let state = breaker.state(now);
                 let cooldown = breaker.retry_at(now).filter(|_| state == State::Open);
-                let rest = inside.resting(model, None).limited.until(now);
+                let rest = inside.rests.of(model, None).limited.until(now);
                 CircuitView {
                     connection: Arc::clone(&self.name),
                     model: Arc::clone(model),
@@ -341,12 +359,14 @@ impl Gate {
     }
 
     fn look_inside(&self, inside: &Inside, wish: &Wish, now: Instant) -> Look {
-        let Resting { limited, out } = inside.resting(&wish.model, wish.credential);
+        let resting = inside.rests.of(&wish.model, wish.credential);
+        let Resting { limited, out, .. } = resting;
         if let Some(until) = out.until(now) {
             let message = format!("{}/{} refused this tenant's key", self.name, wish.model);
             return Look::No(unavailable("key_refused", message, Some(until - now)));
         }
-        if let Some(until) = limited.until(now) {
+        // Who waited as long as the provider said may come a moment early by another clock: it waits in line.
+        if let Some(until) = limited.until(now).filter(|until| SOON < *until - now) {
             let message = format!("{}/{} asked to be left alone for a while", self.name, wish.model);
             return Look::No(unavailable("resting", message, Some(until - now)));
         }
@@ -361,7 +381,7 @@ impl Gate {
             State::HalfOpen => wish.may_try && !tried,
             State::Open => wish.last_resort && !tried && !forced,
         };
-        match limited.released_at(now).into_iter().chain(out.released_at(now)).max() {
+        match resting.released_at(now) {
             _ if !allowed => Look::No(self.closed_to(wish, retry.map(|at| at.saturating_duration_since(now)))),
             Some(released) => Look::Later(released),
             None => Look::Go,
@@ -413,36 +433,6 @@ impl Gate {
     }
 }
 
-// === impl Inside ===
-
-impl Inside {
-    fn resting(&self, model: &str, credential: Option<Credential>) -> Resting {
-        if self.rests.is_empty() {
-            return Resting::default();
-        }
-        self.rests.get(&(Arc::from(model), credential)).copied().unwrap_or_default()
-    }
-
-    fn rest(
-        &mut self,
-        model: &Arc<str>,
-        credential: Option<Credential>,
-        now: Instant,
-        extend: impl FnOnce(&mut Resting, u64),
-    ) {
-        if RESTS <= self.rests.len() {
-            self.rests.retain(|_, rest| rest.ends(now).is_some());
-        }
-        let key = (Arc::clone(model), credential);
-        if RESTS <= self.rests.len() && !self.rests.contains_key(&key) {
-            let soonest = self.rests.iter().min_by_key(|(_, rest)| rest.ends(now)).map(|(key, _)| key.clone());
-            soonest.map(|key| self.rests.remove(&key));
-        }
-        let seed = self.seeds.draw();
-        extend(self.rests.entry(key).or_default(), seed);
-    }
-}
-
 // === impl Circuit ===
 
 impl Circuit {
@@ -453,18 +443,10 @@ impl Circuit {
     }
 }
 
-// === impl Resting ===
-
-impl Resting {
-    fn ends(&self, now: Instant) -> Option<Instant> {
-        self.limited.released_at(now).into_iter().chain(self.out.released_at(now)).max()
-    }
-}
-
+/// The last moment of a rest is waited for.
+const SOON: Duration = Duration::from_millis(100);
 /// The most circuits of a connection while idle ones can be forgotten.
 const CIRCUITS: usize = 1024;
-/// The most keys of a connection that rest at once; past it the one that is over first is forgotten.
-const RESTS: usize = 4096;
 /// Latencies are those of the last one to two periods.
 pub(crate) const PERIOD: Duration = Duration::from_secs(300);
 /// Fewer first tokens have no percentiles.

@@ -4,7 +4,7 @@
 //! overtakes, and whoever leaves (a dropped future) leaves nothing behind but a shorter line. Circuit and rest are looked
 //! at before the wait, to refuse at once, and again after it, since much can happen in line.
 
-use super::gate::{Gate, Look, Wish};
+use super::gate::{Gate, Look, Rested, Wish};
 use super::lease::Lease;
 use super::{now, unavailable};
 use crate::failure::Failure;
@@ -49,14 +49,18 @@ async fn advance(gate: &Arc<Gate>, wish: &Wish, deadline: Instant) -> Result<Lea
     }
 }
 
-/// Lets the rest of a rest pass.
+/// Lets the rest of a rest pass, and those go first who waited before.
 async fn rested(gate: &Gate, wish: &Wish, deadline: Instant) -> Result<(), Failure> {
+    let mut kept = None;
     loop {
-        match gate.look(wish, now()) {
-            Look::Go => return Ok(()),
-            Look::No(failure) => return Err(failure),
-            Look::Later(at) if deadline < at => return Err(too_long(gate, wish, at)),
-            Look::Later(at) => sleep_until(at.into()).await,
+        match gate.appoint(wish, kept, now(), deadline) {
+            Rested::Go => return Ok(()),
+            Rested::No(failure) => return Err(failure),
+            Rested::At(at) if deadline < at => return Err(too_long(gate, wish, at)),
+            Rested::At(at) => {
+                kept = Some(at);
+                sleep_until(at.into()).await;
+            }
         }
     }
 }

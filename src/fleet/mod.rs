@@ -21,10 +21,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use view::Journal;
 
+mod appointments;
 pub mod attempt;
 mod gate;
 mod lease;
 mod line;
+mod rests;
 pub mod view;
 
 pub use attempt::Attempt;
@@ -135,6 +137,29 @@ impl Fleet {
             })
             .collect();
         Self { inner: Arc::new(Inner { gates, journal }) }
+    }
+
+    /// The fleet after a change of configuration: connections in `kept` go on with all that is known of them, those in
+    /// `new` begin healthy, and any other is gone. The journal goes on. Attempts that are open are not touched.
+    #[must_use]
+    pub fn changed(&self, kept: &[Arc<str>], new: Vec<Connection>, seed: u64) -> Self {
+        let mut seeds = Seeds::new(seed);
+        let journal = Arc::clone(&self.inner.journal);
+        let mut gates: BTreeMap<_, _> = kept
+            .iter()
+            .filter_map(|name| self.inner.gates.get(name).map(|gate| (Arc::clone(name), Arc::clone(gate))))
+            .collect();
+        for connection in new {
+            let gate = Gate::new(connection, Arc::clone(&journal), seeds.draw());
+            gates.insert(Arc::clone(&gate.name), Arc::new(gate));
+        }
+        Self { inner: Arc::new(Inner { gates, journal }) }
+    }
+
+    /// Tells `observer` of every change of a circuit from now on, in order. It is called with a lock held: it must be
+    /// quick and must not ask the fleet.
+    pub fn observe(&self, observer: impl Fn(&Entry) + Send + Sync + 'static) {
+        lock(&self.inner.journal).observe(Box::new(observer));
     }
 
     /// Opens an attempt. Where it cannot be made now (circuit open, resting, the line longer than `patience`), its only

@@ -63,12 +63,15 @@ pub struct Entry {
 }
 
 /// The last [`JOURNAL`] changes.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Journal {
     entries: VecDeque<Entry>,
     /// Of the last entry.
     number: u64,
+    observer: Option<Box<Observer>>,
 }
+
+type Observer = dyn Fn(&Entry) + Send + Sync;
 
 // === impl Journal ===
 
@@ -79,7 +82,7 @@ impl Journal {
             self.entries.pop_front();
         }
         self.number += 1;
-        self.entries.push_back(Entry {
+        let entry = Entry {
             number: self.number,
             at: wall(at, now),
             connection: Arc::clone(connection),
@@ -88,7 +91,15 @@ impl Journal {
             to,
             cause,
             until: until.map(|until| wall(until, now)),
-        });
+        };
+        if let Some(observer) = &self.observer {
+            observer(&entry);
+        }
+        self.entries.push_back(entry);
+    }
+
+    pub(super) fn observe(&mut self, observer: Box<Observer>) {
+        self.observer = Some(observer);
     }
 
     pub(super) fn after(&self, number: u64) -> Vec<Entry> {

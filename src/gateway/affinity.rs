@@ -5,7 +5,8 @@
 //! now. It is kept by this replica alone, as circuits are.
 
 use super::caller::Caller;
-use super::{Inner, lock};
+use super::lock;
+use super::setup::Setup;
 use crate::chat::Extensions;
 use crate::failure::{Disposition, Kind};
 use crate::fleet::Availability;
@@ -54,7 +55,7 @@ impl Troubles {
 /// Puts the target that served the conversation before first, as long as the primary is not to be trusted. An order or a
 /// single target that the caller asks for stays.
 pub(super) fn stay(
-    inner: &Inner,
+    (setup, troubles): (&Setup, &Troubles),
     level: &Level,
     entries: &mut [&Entry],
     served_by: Option<&ServedBy>,
@@ -69,10 +70,10 @@ pub(super) fn stay(
     let now = super::drive::now();
     let primary = &entries[0].target;
     let credential = caller.tenant.as_ref().and_then(|t| t.credential(&primary.connection));
-    if inner.fleet.availability(primary, credential.as_deref(), now) != Availability::Ready {
-        inner.troubles.note(primary, now);
+    if setup.fleet.availability(primary, credential.as_deref(), now) != Availability::Ready {
+        troubles.note(primary, now);
     }
-    if inner.troubles.quiet(primary, now).is_some_and(|quiet| quiet < level.affinity) {
+    if troubles.quiet(primary, now).is_some_and(|quiet| quiet < level.affinity) {
         entries[..=at].rotate_right(1);
     }
 }

@@ -13,6 +13,8 @@ use std::time::SystemTime;
 pub struct Caller {
     /// The tenant; `None` where there are none.
     pub tenant: Option<Arc<TenantView>>,
+    /// The digest of its key.
+    pub(super) key: Option<[u8; 32]>,
 }
 
 /// What the gateway needs of a tenant.
@@ -84,7 +86,9 @@ pub(super) fn authorize(
         }
     }
     match found {
-        Some((tenant, expires)) if expires.is_none_or(|at| now < at) => Ok(Caller { tenant: Some(Arc::clone(tenant)) }),
+        Some((tenant, expires)) if expires.is_none_or(|at| now < at) => {
+            Ok(Caller { tenant: Some(Arc::clone(tenant)), key: Some(digest) })
+        }
         Some(_) => Err(Refusal::new(Reason::Key, "expired_api_key", "this API key has expired; ask for a new one")),
         None => Err(Refusal::new(Reason::Key, "invalid_api_key", "this API key is not known here")),
     }

@@ -19,7 +19,7 @@ use crate::dialect::{self, Encode, End, Refusal};
 use crate::event::{Signal, Step};
 use crate::failure::{Failure, Kind, RetryAt, Stage, Verdict};
 use crate::fleet;
-use crate::relay::journal::End as AttemptEnd;
+use crate::relay::journal::{Attempt, Cause, End as AttemptEnd, Journal};
 use crate::relay::{Action, AttemptId, Open, Outcome, Relay, Why};
 use crate::routing::plan::Candidate;
 use crate::upstream::Call;
@@ -292,6 +292,9 @@ impl Engine {
             };
             heard = true;
             self.note_prefill(id, &signal);
+            if matches!(signal, Signal::Failed(_)) {
+                self.relay.handle_budget(self.live.setup.may_retry(&self.live.level));
+            }
             self.relay.handle_signal(id, signal, at);
             self.act(at);
             index = 0;
@@ -328,13 +331,16 @@ impl Engine {
 
     fn open(&mut self, open: &Open, at: Instant) {
         match self.ask(open) {
-            Ok(ask) => self.attempts.push((open.id, self.gateway.fleet.open(ask))),
+            Ok(ask) => self.attempts.push((open.id, self.live.setup.fleet.open(ask))),
             Err(failure) => self.relay.handle_signal(open.id, Signal::Failed(failure), at),
         }
     }
 
     fn ask(&mut self, open: &Open) -> Result<fleet::Ask, Box<Failure>> {
-        if open.cause.is_challenge() && !self.gateway.may_challenge(&self.live.level, open.cause) {
+        if open.cause == Cause::Retry && !self.was_invited(open) && !self.live.setup.pay_retry(&self.live.level) {
+            return Err(Box::new(refusal::no_retry_budget()));
+        }
+        if !self.live.setup.pay(&self.live.level, open.cause) {
             return Err(Box::new(refusal::no_budget()));
         }
         let target = &open.target;
@@ -361,7 +367,7 @@ impl Engine {
                 expect: dialect::Expect { choices: self.request.choices },
                 connect: timeouts.connect,
                 error_body: timeouts.error_body,
-                max_event: self.gateway.config.limits.max_event,
+                max_event: self.live.setup.config.limits.max_event,
                 credential: self.live.credential(&target.connection),
             },
             delivered: open.delivered,
@@ -370,6 +376,12 @@ impl Engine {
             patience: open.patience,
             estimate: self.live.estimate,
         })
+    }
+
+    /// Whether the target named the time at which it is asked again.
+    fn was_invited(&self, open: &Open) -> bool {
+        let before = self.relay.journal().attempts.iter().rev().filter(|a| *a.target == *open.target);
+        before.filter_map(|a| a.failure.as_ref()).next().is_some_and(|failure| failure.retry_at.is_some())
     }
 
     fn drop_attempt(&mut self, id: AttemptId, end: AttemptEnd, counts: bool) {
@@ -390,7 +402,7 @@ impl Engine {
             return;
         }
         if let Some(attempt) = self.relay.journal().attempts.get(id.0 as usize) {
-            self.gateway.fleet.deny_prefill(&attempt.target);
+            self.live.setup.fleet.deny_prefill(&attempt.target);
         }
     }
 
@@ -418,6 +430,8 @@ impl Engine {
         }
         let journal = self.relay.journal();
         self.gateway.troubles.learn(journal, |c| self.live.credential(c).is_some(), now());
+        self.gateway.alerts.learn(&self.relay.policy().level, journal, now());
+        self.live.permits.settle(journal_tokens(journal, self.live.estimate), now());
         if let Some(part) = self.part.take() {
             part.finish(&self.relay, !self.request.stream);
         }
@@ -431,6 +445,12 @@ impl Engine {
 /// Tokio's clock, so that tests without sockets can pause it.
 pub(crate) fn now() -> Instant {
     tokio::time::Instant::now().into_std()
+}
+
+/// The tokens of a turn as one: its longest prompt, and what was told of every attempt.
+fn journal_tokens(journal: &Journal, estimate: u64) -> u64 {
+    let prompt = journal.attempts.iter().map(|a| a.cost(estimate).0).max().unwrap_or_default();
+    prompt + journal.attempts.iter().map(Attempt::delivered_tokens).sum::<u64>()
 }
 
 /// The relay has no wall clock: a time of day becomes a wait.

@@ -4,7 +4,9 @@
 //! under way. It knows requests and bytes but no sockets: `server` puts it behind HTTP.
 
 pub mod account;
+mod admission;
 mod affinity;
+mod alerts;
 pub mod caller;
 mod conversation;
 pub mod drive;
@@ -12,31 +14,37 @@ mod place;
 mod plan;
 pub mod record;
 mod refusal;
+pub mod reload;
+mod room;
+mod setup;
 mod structured;
 
 use crate::chat::{DialectId, Request};
-use crate::config::Config;
+use crate::config::{Config, Connection};
 use crate::dialect::{self, Reason, Refusal};
-use crate::fleet::{self, Fleet};
-use crate::health::budget::Budget;
-use crate::relay::journal::Cause;
+use crate::fleet::Fleet;
 use crate::relay::{Relay, Why};
-use crate::routing::Level;
 use crate::store::memory::{self, Memory};
 use crate::store::view::ConversationView;
 use crate::store::{Key, Store, Unavailable};
 use crate::upstream::Upstream;
 use crate::upstream::http::Http;
+use admission::Permits;
 use affinity::Troubles;
+use alerts::Alerts;
 use caller::{Caller, Route, TenantView};
 use conversation::Part;
 use drive::Drive;
 use place::Places;
 pub(crate) use plan::NORMAL_GAP;
 use record::TurnRecord;
+use reload::Source;
+use room::{Room, Seat};
+use setup::{Dial, Setup};
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::convert::Infallible;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 use tokio_util::sync::CancellationToken;
 
@@ -45,29 +53,22 @@ use tokio_util::sync::CancellationToken;
 pub struct Gateway(Arc<Inner>);
 
 struct Inner {
-    config: Arc<Config>,
-    fleet: Fleet,
-    levels: HashMap<Arc<str>, Arc<Level>>,
-    tenants: Option<Vec<Arc<TenantView>>>,
-    budgets: Mutex<HashMap<Arc<str>, Budgets>>,
+    setup: RwLock<Arc<Setup>>,
+    dial: Box<Dial>,
+    source: OnceLock<Box<Source>>,
     recent: Mutex<VecDeque<TurnRecord>>,
-    open_turns: AtomicUsize,
+    room: Arc<Room>,
     store: Arc<dyn Store>,
     store_failures: AtomicU64,
     places: Arc<Places>,
     troubles: Troubles,
+    alerts: Alerts,
     draining: AtomicBool,
     /// Cancelled when open turns must end.
     hangup: CancellationToken,
 }
 
-/// What a level's challengers are paid from.
-struct Budgets {
-    hedge: Budget,
-    suspicion: Budget,
-}
-
-/// A turn's place among the open ones; it is given back on drop.
+/// A turn among the open ones, and what it holds of them; all is given back on drop.
 pub(crate) struct LiveTurn {
     id: String,
     level: Arc<str>,
@@ -77,6 +78,10 @@ pub(crate) struct LiveTurn {
     estimate: u64,
     hangup: CancellationToken,
     gateway: Arc<Inner>,
+    /// What was configured when it began.
+    setup: Arc<Setup>,
+    permits: Permits,
+    _seat: Seat,
 }
 
 // === impl Gateway ===
@@ -87,16 +92,9 @@ impl Gateway {
     /// # Errors
     /// A sentence that names the connection which cannot be set up.
     pub fn new(config: Config) -> Result<Self, String> {
-        let mut upstreams: HashMap<Arc<str>, Arc<dyn Upstream>> = HashMap::new();
-        for connection in &config.connections {
-            if dialect::of(connection.dialect).is_none() {
-                continue;
-            }
-            let http = Http::new(plan::settings(connection))
-                .map_err(|why| format!("connections.{}: {why}", connection.name))?;
-            upstreams.insert(Arc::clone(&connection.name), Arc::new(http));
-        }
-        Ok(Self::with_upstreams(config, upstreams))
+        let bounds = memory::Bounds { max_bytes: config.store.max_bytes, ttl: config.store.ttl };
+        let store = Arc::new(Memory::new(bounds, Arc::new(drive::now)));
+        Self::build(config, Box::new(dial), store)
     }
 
     /// A gateway that reaches its providers as the caller says; connections without an upstream are never asked.
@@ -107,35 +105,25 @@ impl Gateway {
     }
 
     /// A gateway that keeps its conversations as the caller says.
-    pub fn with_store(
-        config: Config,
-        mut upstreams: HashMap<Arc<str>, Arc<dyn Upstream>>,
-        store: Arc<dyn Store>,
-    ) -> Self {
-        let connections = config
-            .connections
-            .iter()
-            .filter_map(|c| {
-                let upstream = upstreams.remove(&c.name)?;
-                Some(fleet::Connection {
-                    name: Arc::clone(&c.name),
-                    upstream,
-                    breaker: plan::breaker(&c.breaker),
-                    limits: plan::limits(&c.limits, config.limits.retry_after_cap),
-                })
-            })
-            .collect();
-        let levels: HashMap<_, _> = config.levels.iter().map(|l| (Arc::clone(&l.name), Arc::clone(l))).collect();
-        let budgets = levels.values().map(|l| (Arc::clone(&l.name), Budgets::of(l))).collect();
-        let tenants = config.tenants.as_ref().map(|all| all.iter().map(|t| Arc::new(TenantView::of(t))).collect());
+    pub fn with_store(config: Config, upstreams: HashMap<Arc<str>, Arc<dyn Upstream>>, store: Arc<dyn Store>) -> Self {
+        let given = move |c: &Connection| -> Result<_, Infallible> { Ok(upstreams.get(&c.name).cloned()) };
+        let setup = Setup::new(config, &given).unwrap_or_else(|never| match never {});
+        Self::assemble(setup, Box::new(move |c| given(c).map_err(|never| match never {})), store)
+    }
+
+    fn build(config: Config, dial: Box<Dial>, store: Arc<dyn Store>) -> Result<Self, String> {
+        Ok(Self::assemble(Setup::new(config, &*dial)?, dial, store))
+    }
+
+    fn assemble(setup: Setup, dial: Box<Dial>, store: Arc<dyn Store>) -> Self {
+        let webhook = setup.config.alerts.webhook.as_ref().map(|url| url.expose());
         Self(Arc::new(Inner {
-            fleet: Fleet::new(connections, rand::random()),
-            config: Arc::new(config),
-            levels,
-            tenants,
-            budgets: Mutex::new(budgets),
+            alerts: Alerts::new(webhook, &setup.fleet),
+            setup: RwLock::new(Arc::new(setup)),
+            dial,
+            source: OnceLock::new(),
             recent: Mutex::new(VecDeque::new()),
-            open_turns: AtomicUsize::new(0),
+            room: Arc::default(),
             store,
             store_failures: AtomicU64::new(0),
             places: Arc::default(),
@@ -150,12 +138,12 @@ impl Gateway {
     /// # Errors
     /// 401 where keys are needed and this is none.
     pub fn authorize(&self, key: Option<&str>) -> Result<Caller, Refusal> {
-        caller::authorize(self.0.tenants.as_deref(), key, SystemTime::now())
+        caller::authorize(self.0.setup().tenants.as_deref(), key, SystemTime::now())
     }
 
     /// The names of models that `caller` may ask for: its levels, then its aliases, each with the level it means.
     pub fn models(&self, caller: &Caller) -> Vec<(Arc<str>, Arc<str>)> {
-        caller::models(caller, &self.0.config)
+        caller::models(caller, &self.0.setup().config)
     }
 
     /// Begins a turn. One that belongs to a conversation may have to wait for the turn before it.
@@ -174,17 +162,18 @@ impl Gateway {
             return Err(Refusal::new(Reason::Request, "resumable_unavailable", message).about("x-segue-resumable"));
         }
         let came = drive::now();
-        let route = caller::route(caller, &request.model, &inner.levels, &inner.config)?;
-        let mut live = LiveTurn::open(inner, caller, &route, &request)?;
-        request.minted = plan::minted(live.started);
+        let setup = inner.setup();
+        let route = caller::route(caller, &request.model, &setup.levels, &setup.config)?;
         let patience = plan::deadline(&route.level, &request);
+        let mut live = LiveTurn::open(inner, setup, caller, &route, &request, patience).await?;
+        request.minted = plan::minted(live.started);
         let mut part = conversation::join(inner, &live, &route.level, &mut request, patience).await?;
         if let Some(part) = &part {
             live.hangup = part.token().clone();
             live.estimate = request.estimated_prompt();
         }
         let served_by = part.as_ref().and_then(Part::served_by);
-        let mut prepared = plan::prepare(inner, &route, &request, caller, served_by)?;
+        let mut prepared = plan::prepare((&live.setup, &inner.troubles), &route, &request, caller, served_by)?;
         if let Some(part) = &mut part {
             part.ask().await;
         }
@@ -194,16 +183,16 @@ impl Gateway {
         let dialect = dialect::of(request.origin)
             .ok_or_else(|| Refusal::new(Reason::Internal, "dialect", "this dialect is not built in"))?;
         let encoder = dialect.encoder(&request);
-        inner.spend_turn(&route.level.name);
+        live.setup.spend_turn(&route.level.name);
         let relay = Relay::new(prepared.policy, prepared.candidates.clone(), now);
         Ok(Drive::new(drive::Parts {
             gateway: Arc::clone(inner),
+            keep_alive: live.setup.config.server.keep_alive,
             live,
             request: Arc::new(request),
             candidates: prepared.candidates,
             relay,
             encoder,
-            keep_alive: inner.config.server.keep_alive,
             announce: route.level.announce,
             last_resort: prepared.last_resort,
             part,
@@ -234,17 +223,17 @@ impl Gateway {
 
     /// How long a stream may be without progress before its headers go out; `None`: for ever.
     pub fn headers_after(&self) -> Option<Duration> {
-        self.0.config.server.headers_after
+        self.0.setup().config.server.headers_after
     }
 
     /// The configuration.
-    pub fn config(&self) -> &Arc<Config> {
-        &self.0.config
+    pub fn config(&self) -> Arc<Config> {
+        Arc::clone(&self.0.setup().config)
     }
 
     /// The targets and their health.
-    pub fn fleet(&self) -> &Fleet {
-        &self.0.fleet
+    pub fn fleet(&self) -> Fleet {
+        self.0.setup().fleet.clone()
     }
 
     /// The turns that ended last, newest first.
@@ -254,7 +243,7 @@ impl Gateway {
 
     /// How many turns are open.
     pub fn open_turns(&self) -> usize {
-        self.0.open_turns.load(Ordering::Relaxed)
+        self.0.room.open()
     }
 
     /// Takes no new turns; open ones go on.
@@ -298,56 +287,38 @@ impl Inner {
         recent.push_back(record);
     }
 
-    /// Every turn pays its share into its level's budgets.
-    fn spend_turn(&self, level: &Arc<str>) {
-        if let Some(budgets) = lock(&self.budgets).get_mut(level) {
-            budgets.hedge.deposit();
-            budgets.suspicion.deposit();
-        }
-    }
-
-    /// Whether the level's budget has room for another challenger; takes it.
-    fn may_challenge(&self, level: &Arc<str>, cause: Cause) -> bool {
-        let mut budgets = lock(&self.budgets);
-        let Some(budgets) = budgets.get_mut(level) else { return false };
-        match cause {
-            Cause::Hedge => budgets.hedge.withdraw(),
-            _ => budgets.suspicion.withdraw(),
-        }
-    }
-}
-
-// === impl Budgets ===
-
-impl Budgets {
-    fn of(level: &Level) -> Self {
-        let hedge = level.hedge.map_or(level.budget, |h| h.budget);
-        Self { hedge: Budget::new(hedge), suspicion: Budget::new(level.budget) }
+    fn setup(&self) -> Arc<Setup> {
+        Arc::clone(&self.setup.read().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 // === impl LiveTurn ===
 
 impl LiveTurn {
-    fn open(inner: &Arc<Inner>, caller: &Caller, route: &Route, request: &Request) -> Result<Self, Refusal> {
-        let open = inner.open_turns.fetch_add(1, Ordering::Relaxed);
-        let live = Self {
+    /// Takes the turn's part of all limits, and a place among the open ones.
+    async fn open(
+        inner: &Arc<Inner>,
+        setup: Arc<Setup>,
+        caller: &Caller,
+        route: &Route,
+        request: &Request,
+        patience: Duration,
+    ) -> Result<Self, Refusal> {
+        let estimate = request.estimated_prompt();
+        let permits = setup.admission.admit(caller, estimate, drive::now())?;
+        let seat = room::enter(&inner.room, &setup.config.server, &route.level, patience, &inner.hangup).await?;
+        Ok(Self {
             id: format!("turn_{:032x}", rand::random::<u128>()),
             level: Arc::clone(&route.level.name),
             tenant: caller.tenant.clone(),
             started: SystemTime::now(),
-            estimate: request.estimated_prompt(),
+            estimate,
             hangup: inner.hangup.child_token(),
             gateway: Arc::clone(inner),
-        };
-        let max = inner.config.server.max_turns;
-        if open >= max {
-            let message = format!("this gateway serves at most {max} turns at once (server.max_turns); ask again");
-            let mut refusal = Refusal::new(Reason::Unavailable, "full", message);
-            refusal.retry_after = Some(Duration::from_secs(1));
-            return Err(refusal);
-        }
-        Ok(live)
+            setup,
+            permits,
+            _seat: seat,
+        })
     }
 
     /// The tenant's own credential for a connection, if it has one.
@@ -361,17 +332,21 @@ impl LiveTurn {
     }
 }
 
-impl Drop for LiveTurn {
-    fn drop(&mut self) {
-        self.gateway.open_turns.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 // === helpers ===
 
 /// A poisoned lock only means that somebody panicked while counting; the counts are still the best there is.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A connection's upstream over HTTP; `None` for a dialect that is not built in.
+fn dial(connection: &Connection) -> Result<Option<Arc<dyn Upstream>>, String> {
+    if dialect::of(connection.dialect).is_none() {
+        return Ok(None);
+    }
+    let http =
+        Http::new(plan::settings(connection)).map_err(|why| format!("connections.{}: {why}", connection.name))?;
+    Ok(Some(Arc::new(http)))
 }
 
 /// The dialects that a client can speak to this gateway.

@@ -1,7 +1,9 @@
 //! From a request and a level to the candidates and rules of one turn.
 
+use super::affinity::{self, Troubles};
 use super::caller::{Caller, Route};
-use super::{Inner, affinity, structured};
+use super::setup::Setup;
+use super::structured;
 use crate::chat::{Effort, Minted, Request};
 use crate::config::{Breaker, Connection, Quota};
 use crate::dialect::{self, Reason, Refusal};
@@ -26,7 +28,7 @@ pub(super) struct Prepared {
 
 /// `served_by`: who gave the conversation's last answer.
 pub(super) fn prepare(
-    inner: &Inner,
+    (setup, troubles): (&Setup, &Troubles),
     route: &Route,
     request: &Request,
     caller: &Caller,
@@ -35,17 +37,17 @@ pub(super) fn prepare(
     let level = &route.level;
     let now = super::drive::now();
     let mut entries = entries(level, request, caller)?;
-    affinity::stay(inner, level, &mut entries, served_by, &request.extensions, caller);
+    affinity::stay((setup, troubles), level, &mut entries, served_by, &request.extensions, caller);
     let races = !(request.extensions.hedge_off
         || request.extensions.failover_off
         || request.choices > 1
         || request.stored
         || !request.server_tools.is_empty());
     let hedge = level.hedge.filter(|_| races);
-    let candidates: Vec<Candidate> = entries.into_iter().map(|e| candidate(inner, e, hedge, request)).collect();
+    let candidates: Vec<Candidate> = entries.into_iter().map(|e| candidate(setup, e, hedge, request)).collect();
     let last_resort = !candidates.iter().any(|c| {
         let credential = caller.tenant.as_ref().and_then(|t| t.credential(&c.target.connection));
-        matches!(inner.fleet.availability(&c.target, credential.as_deref(), now), Availability::Ready)
+        matches!(setup.fleet.availability(&c.target, credential.as_deref(), now), Availability::Ready)
     });
     let policy = Policy {
         level: Arc::clone(level),
@@ -55,8 +57,8 @@ pub(super) fn prepare(
         continuable: request.choices == 1 && !request.audio,
         structured: structured::check(&request.format),
         races,
-        max_turn: inner.config.limits.max_turn,
-        retry_after_cap: inner.config.limits.retry_after_cap,
+        max_turn: setup.config.limits.max_turn,
+        retry_after_cap: setup.config.limits.retry_after_cap,
         deadline: deadline(level, request),
         seed: rand::random(),
     };
@@ -101,11 +103,11 @@ fn entries<'a>(level: &'a Level, request: &Request, caller: &Caller) -> Result<V
     Ok(fitting.into_iter().take(count).collect())
 }
 
-fn candidate(inner: &Inner, entry: &Entry, hedge: Option<Hedge>, request: &Request) -> Candidate {
+fn candidate(setup: &Setup, entry: &Entry, hedge: Option<Hedge>, request: &Request) -> Candidate {
     let target = &entry.target;
     let dialect = dialect::of(target.dialect);
     let how = match target.continuation {
-        _ if inner.fleet.prefill_denied(target) => How::Instruct,
+        _ if setup.fleet.prefill_denied(target) => How::Instruct,
         Continuation::Prefill => How::Prefill,
         Continuation::Instruct => How::Instruct,
         // Native resumption is not built for these dialects, and `restart` never continues.
@@ -118,17 +120,17 @@ fn candidate(inner: &Inner, entry: &Entry, hedge: Option<Hedge>, request: &Reque
         how,
         echoes: dialect.is_some_and(|d| d.echoes(&target.model)),
         reasons: target.reasons || thinks,
-        hedge_after: hedge.and_then(|h| hedge_after(inner, entry, h)),
-        normal_gap: inner.fleet.gap_percentile(target, NORMAL_GAP).unwrap_or_default(),
+        hedge_after: hedge.and_then(|h| hedge_after(setup, entry, h)),
+        normal_gap: setup.fleet.gap_percentile(target, NORMAL_GAP).unwrap_or_default(),
         target: Arc::clone(target),
         timeouts: entry.timeouts,
     }
 }
 
-fn hedge_after(inner: &Inner, entry: &Entry, hedge: Hedge) -> Option<Duration> {
+fn hedge_after(setup: &Setup, entry: &Entry, hedge: Hedge) -> Option<Duration> {
     match hedge.after {
         After::Time(after) => Some(after),
-        After::Percentile(p) => Some(inner.fleet.first_token_percentile(&entry.target, p)?.clamp(hedge.min, hedge.max)),
+        After::Percentile(p) => Some(setup.fleet.first_token_percentile(&entry.target, p)?.clamp(hedge.min, hedge.max)),
     }
 }
 

@@ -54,6 +54,13 @@ pub(super) fn no_budget() -> Failure {
     failure.saying("the level's budget for challengers is spent")
 }
 
+/// A retry that no budget is left for.
+pub(super) fn no_retry_budget() -> Failure {
+    let mut failure = Failure::new(Kind::Unavailable, Stage::Connecting).ours();
+    "retry_budget".clone_into(&mut failure.said.code);
+    failure.saying("the level's budget for retries is spent")
+}
+
 /// The provider says that the request is at fault: its own status and words.
 fn request(cause: Option<&Failure>) -> Refusal {
     let Some(cause) = cause else {

@@ -1,4 +1,4 @@
-//! What may be spent on suspicion: challengers as a share of turns.
+//! What may be spent on extra attempts: challengers, or retries, as a share of turns.
 //!
 //! Every turn deposits its share, every challenger withdraws a whole one. So when a provider slows down for everybody,
 //! the extra load on the others stays a fixed share of the traffic instead of doubling it.
@@ -25,6 +25,11 @@ impl Budget {
     /// A turn began.
     pub fn deposit(&mut self) {
         self.balance = (self.balance + self.share).min(BURST * WHOLE);
+    }
+
+    /// Whether there is enough for one challenger.
+    pub fn suffices(&self) -> bool {
+        WHOLE <= self.balance
     }
 
     /// Pays for one challenger; `false` if there is too little left, and then nothing is taken.

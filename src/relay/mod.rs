@@ -209,6 +209,17 @@ impl Relay {
         }
     }
 
+    /// The rules of the turn.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// Whether the level can pay for retries now; said before the failures that may call for one. They can until told
+    /// otherwise.
+    pub fn handle_budget(&mut self, retries: bool) {
+        self.race.afford(retries);
+    }
+
     /// The client does not take bytes: nobody is read, so no silence counts until [`Self::handle_unblocked`].
     pub fn handle_blocked(&mut self, now: Instant) {
         self.blocked.get_or_insert(now);

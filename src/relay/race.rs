@@ -21,6 +21,8 @@ pub(super) struct Race {
     suspected: bool,
     /// No challenger may start any more: the budget is spent.
     denied: bool,
+    /// Retries on a schedule of our own are not paid for.
+    broke: bool,
     /// When the leader began to lead.
     led: Option<Instant>,
     /// What was told of late, for the pace: characters in slices of a sixteenth of the window.
@@ -45,11 +47,21 @@ impl Race {
             alarms: 0,
             suspected: false,
             denied: false,
+            broke: false,
             led: None,
             told: VecDeque::new(),
             stash: None,
             seed,
         }
+    }
+
+    /// Whether there is a budget for retries.
+    pub(super) fn afford(&mut self, retries: bool) {
+        self.broke = !retries;
+    }
+
+    pub(super) fn is_broke(&self) -> bool {
+        self.broke
     }
 
     /// A new leader: whatever was suspected was of another.

@@ -74,7 +74,7 @@ impl Relay {
             Disposition::Tell => self.fault(Ending::Told, now),
             Disposition::Again if silent => {
                 let pause = Duration::from_secs_f64(0.25 * (0.5 + self.race.jitter()));
-                if self.plan.has_retry() && pause < self.plan.seat(seat).patience(now) {
+                if self.may_retry(failure) && pause < self.plan.seat(seat).patience(now) {
                     self.plan.take_retry();
                     self.wait(seat, pause, now);
                 } else {
@@ -104,7 +104,7 @@ impl Relay {
     fn wait_or_switch(&mut self, seat: usize, failure: &Failure, now: Instant) {
         let patience = self.plan.seat(seat).patience(now);
         let told = failure.retry_at.map(|at| at.after(SystemTime::UNIX_EPOCH)).filter(|_| is_relative(failure));
-        let fits = |wait: &Duration| *wait <= self.policy.retry_after_cap && self.plan.has_retry();
+        let fits = |wait: &Duration| *wait <= self.policy.retry_after_cap && self.plan.has_retry() && !failure.no_retry;
         let somebody = self.next_seat().is_some();
         let tries = self.plan.seat(seat).tries;
         let wait = match (self.policy.level.rate_limited, told) {
@@ -112,7 +112,10 @@ impl Relay {
             (RateLimited::Auto, None) if somebody => None,
             (RateLimited::Wait, Some(wait)) => Some(wait).filter(fits),
             (_, Some(wait)) => Some(wait).filter(fits).filter(|wait| *wait <= patience),
-            (_, None) => Some(self.backoff(tries)).filter(fits).filter(|wait| *wait <= patience),
+            (_, None) => Some(self.backoff(tries))
+                .filter(|_| self.may_retry(failure))
+                .filter(fits)
+                .filter(|wait| *wait <= patience),
         };
         match wait {
             Some(wait) => {
@@ -157,7 +160,14 @@ impl Relay {
     fn may_rescue(&self, seat: usize, failure: &Failure) -> bool {
         let broke = failure.kind.is_transport() && failure.kind != Kind::FirstTokenTimeout;
         let stalled_early = failure.kind == Kind::Stalled && self.turn.is_silent();
-        broke && !stalled_early && self.plan.has_retry() && !self.plan.seat(seat).rescued
+        let may = if self.turn.is_silent() { self.may_retry(failure) } else { self.plan.has_retry() };
+        broke && !stalled_early && may && !self.plan.seat(seat).rescued
+    }
+
+    /// Whether the target may be asked again on a schedule of our own. A wait that the provider names is no extra load,
+    /// and neither is the rest of a turn that has begun: those are not a matter of the budget.
+    fn may_retry(&self, failure: &Failure) -> bool {
+        self.plan.has_retry() && !self.race.is_broke() && !failure.no_retry
     }
 
     fn rescue(&mut self, seat: usize, now: Instant) {

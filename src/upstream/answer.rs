@@ -254,7 +254,8 @@ where
                 State::Refused(refused) => {
                     ready!(refused.poll(cx));
                     let status = this.status.unwrap_or_default();
-                    let failure = this.terms.dialect.classify(status, &refused.headers, &refused.bytes);
+                    let mut failure = this.terms.dialect.classify(status, &refused.headers, &refused.bytes);
+                    failure.no_retry |= refused.headers.get("x-should-retry").is_some_and(|v| v == "false");
                     Some(this.fail(failure))
                 }
                 State::Unread { body, .. } => match ready!(body.poll_next_unpin(cx)) {

@@ -86,7 +86,11 @@ impl House {
         let loaded = config::load(text, "test.toml", &Nowhere).unwrap_or_else(|problems| {
             panic!("{}", problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
         });
-        let gateway = Gateway::new(loaded.config).unwrap();
+        Self::before(Gateway::new(loaded.config).unwrap(), origins).await
+    }
+
+    /// This gateway, before these providers.
+    pub(crate) async fn before(gateway: Gateway, origins: Vec<Origin>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let addr = listener.local_addr().unwrap();
         let stop = CancellationToken::new();

@@ -25,6 +25,43 @@ fn a_sound_pair_gives_notes_at_most() {
 }
 
 #[test]
+fn what_cannot_be_kept_is_named() {
+    let url = |n: u8| format!("base_url = \"https://h{n}.example.com\"");
+    let limited = |n: u8, limits: &str| format!("{}\nlimits = {{ {limits} }}", url(n));
+    let level = |more: &str, first: &str, second: &str| {
+        format!(
+            "[levels.n]\n{more}\nchain = [{{ connection = \"a\", model = \"1\"{first} }}, {{ connection = \"b\", model = \
+             \"2\"{second} }}]"
+        )
+    };
+    for (text, expected) in [
+        (
+            two(&limited(1, "rpm = 5000"), &limited(2, "rpm = 15"), ""),
+            "a/ma takes 5000 requests a minute, b/mb only 15: when it is down, turns wait or are refused",
+        ),
+        (
+            level("", ", context_window = 8000, max_output = 8000", ""),
+            "a/1: `max_output` (8000) leaves no room for a prompt in 8000 tokens",
+        ),
+        (
+            level("", ", max_output = 8000", ", max_output = 4000"),
+            "b/2 answers with 4000 tokens at most, a/1 with 8000: a long answer ends there",
+        ),
+        (
+            level("timeouts = { first_token = \"1s\" }", "", ""),
+            "the first pause before a retry (1s) is not shorter than `first_token` (1s): no retry fits",
+        ),
+    ] {
+        let told = told(&text);
+        assert!(told.iter().any(|line| line.contains(expected)), "{expected}\n{}", told.join("\n"));
+    }
+    let same = two(&limited(1, "rpm = 5000"), &url(2), "");
+    assert!(!told(&same).iter().any(|line| line.contains("only")), "who has no limit takes all");
+    let quiet = level("retries = 0\ntimeouts = { first_token = \"1s\" }", "", "");
+    assert!(!told(&quiet).iter().any(|line| line.contains("no retry fits")));
+}
+
+#[test]
 fn what_falls_together_is_named() {
     let url = |n: u8| format!("base_url = \"https://h{n}.example.com\"");
     for (text, expected) in [

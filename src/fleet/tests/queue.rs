@@ -20,10 +20,10 @@ async fn a_storm_onto_a_small_provider_is_spread_out() {
     join_all(turns).await;
     let calls = calls(&heard, start);
     assert_eq!(calls.len(), 100);
-    assert_eq!(calls.iter().filter(|at| **at < SECOND).count(), 2, "the burst");
+    assert_eq!(calls.iter().filter(|at| **at < SECOND).count(), 1, "the burst");
     let mut off = Vec::new();
-    for (n, at) in calls.iter().enumerate().skip(2) {
-        let tick = (n as u32 - 1) * 4 * SECOND;
+    for (n, at) in calls.iter().enumerate().skip(1) {
+        let tick = n as u32 * 4 * SECOND;
         assert!(tick <= *at && *at <= tick + SECOND, "call {n} at {at:?}");
         off.push(*at - tick);
     }
@@ -44,12 +44,12 @@ async fn whoever_would_wait_too_long_is_told_at_once() {
             _ => None,
         })
         .collect();
-    assert_eq!(unavailable.len(), 6, "two at once, and two within 8 s");
+    assert_eq!(unavailable.len(), 7, "one at once, and two within 8 s");
     for failure in unavailable {
         assert_eq!((failure.kind, failure.said.code.as_str()), (Kind::Unavailable, "queue"));
         assert!(matches!(failure.retry_at, Some(RetryAt::In(wait)) if 8 * SECOND < wait), "{failure:?}");
     }
-    assert_eq!(calls(&heard, start).len(), 4);
+    assert_eq!(calls(&heard, start).len(), 3);
     assert_at_rest(&fleet);
 }
 
@@ -79,7 +79,7 @@ async fn the_line_keeps_its_order_and_its_slots() {
 
 #[tokio::test(start_paused = true)]
 async fn who_leaves_the_line_leaves_no_gap() {
-    let (fleet, heard) = one(strict(), limits(Some(1), Some(60), None), |_| good());
+    let (fleet, heard) = one(strict(), limits(Some(1), Some(100), None), |_| good());
     let start = now();
     let patient = || Ask { patience: 600 * SECOND, ..ask("m") };
     let mut line: Vec<_> = (0..30).map(|_| fleet.open(patient())).collect();
@@ -116,7 +116,7 @@ async fn a_circuit_that_opens_meanwhile_sends_the_line_away() {
 #[tokio::test(start_paused = true)]
 async fn who_is_sent_away_costs_nothing() {
     let script = |n| if n < 3 { refusal(Kind::Connect, None) } else { good() };
-    let (fleet, heard) = one(strict(), limits(Some(1), Some(60), None), script);
+    let (fleet, heard) = one(strict(), limits(Some(1), Some(100), None), script);
     let ends = join_all((0..8).map(|_| finish(fleet.open(ask("m"))))).await;
     assert_eq!(ends.iter().filter(|signals| signals.len() == 2).count(), 5, "sent away after the line");
     fleet.force("a", Some("m"), Force::Close);
@@ -131,7 +131,7 @@ async fn who_is_sent_away_costs_nothing() {
 #[tokio::test(start_paused = true)]
 async fn tokens_are_settled_by_usage() {
     let used = Usage { prompt: Some(300), completion: Some(100), ..Usage::default() };
-    let (fleet, heard) = one(strict(), limits(None, None, Some(6000)), move |n| match n {
+    let (fleet, heard) = one(strict(), limits(None, None, Some(10_000)), move |n| match n {
         0 => vec![(MS, Signal::Step(Step::of(Event::Usage(Box::new(used.clone()))))), (MS, Signal::Ended)],
         1 => refusal(Kind::Overloaded, None),
         _ => good(),
@@ -145,7 +145,7 @@ async fn tokens_are_settled_by_usage() {
     assert!(calls(&heard, start)[2] < SECOND, "{:?}", calls(&heard, start));
     finish(fleet.open(ask(500))).await;
     let wait = calls(&heard, start)[3];
-    assert!(4 * SECOND < wait && wait < 6 * SECOND, "the estimate stands where no usage came: {wait:?}");
+    assert!(2 * SECOND < wait && wait < 4 * SECOND, "the estimate stands where no usage came: {wait:?}");
 }
 
 #[tokio::test(start_paused = true)]

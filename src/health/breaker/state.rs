@@ -64,6 +64,24 @@ pub struct Transition {
     pub until: Option<Instant>,
 }
 
+// === impl Cause ===
+
+impl Cause {
+    /// Its name in the journal, alerts and logs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Consecutive => "consecutive",
+            Self::ErrorRate => "error_rate",
+            Self::Latency => "latency",
+            Self::Out => "out",
+            Self::TrialFailed => "trial_failed",
+            Self::Cooled => "cooled",
+            Self::Progress => "progress",
+            Self::Forced => "forced",
+        }
+    }
+}
+
 // === impl State ===
 
 impl From<Force> for State {

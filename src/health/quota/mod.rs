@@ -98,6 +98,12 @@ impl Quota {
         }
     }
 
+    /// Whether a request of about `estimate` tokens would wait for tokens longer than for its turn.
+    pub fn is_short_of_tokens(&self, estimate: u64, now: Instant) -> bool {
+        let requests = self.requests.as_ref().map_or(now, |rate| rate.ready_at(1, now));
+        self.tokens.as_ref().is_some_and(|rate| requests < rate.ready_at(estimate, now))
+    }
+
     /// The time between two requests at the full rate; zero where requests are not limited.
     pub fn interval(&self) -> Duration {
         self.requests.as_ref().map_or(Duration::ZERO, |rate| rate.cost(1))
@@ -145,9 +151,9 @@ impl Rate {
     }
 }
 
-/// How much of a rate may be taken at once. Many providers enforce a rate over less than a minute, so a whole minute's
-/// worth would be refused; a sixth still lets the first few requests of a small rate go unqueued.
-pub const BURST: Duration = Duration::from_secs(10);
+/// How much of a rate may be taken at once: a tenth of a minute's worth. So no minute sees more than the rate and a tenth
+/// of it, wherever the provider's own minute begins.
+pub const BURST: Duration = Duration::from_secs(6);
 
 const MINUTE_NANOS: u128 = 60_000_000_000;
 

@@ -114,7 +114,7 @@ fn no_stretch_of_time_gets_more_than_the_burst_and_the_rate() {
         let mut seeds = Seeds::new(seed);
         let rpm = 1 + seeds.draw() % 300;
         let mut quota = Quota::per_minute(Some(rpm), None);
-        let burst = (rpm / 6).max(1);
+        let burst = (rpm / 10).max(1);
         let mut granted = Vec::new();
         let mut now = start;
         for _ in 0..300 {
@@ -148,9 +148,9 @@ fn a_hundred_at_once_are_spread_over_minutes() {
         }
         sent.push(at - now);
     }
-    assert_eq!(sent.iter().filter(|at| **at < SECOND).count(), 2, "the burst");
-    assert_eq!(sent.iter().filter(|at| **at < 60 * SECOND).count(), 16);
-    assert_eq!(sent[99], 98 * 4 * SECOND);
+    assert_eq!(sent.iter().filter(|at| **at < SECOND).count(), 1, "the burst");
+    assert_eq!(sent.iter().filter(|at| **at < 60 * SECOND).count(), 15);
+    assert_eq!(sent[99], 99 * 4 * SECOND);
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn who_underestimates_pays_later() {
     let reservation = quota.reserve(10, now).unwrap();
     quota.settle(reservation, 400, now);
     assert_eq!(quota.ready_at(100, now), now + 40 * SECOND);
-    assert_eq!(quota.reserve(10, now).unwrap_err(), now + 31 * SECOND);
+    assert_eq!(quota.reserve(10, now).unwrap_err(), now + 35 * SECOND);
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn more_than_a_burst_waits_for_a_whole_one_but_not_for_ever() {
     let now = start();
     let mut quota = Quota::per_minute(None, Some(600));
     let first = quota.reserve(5000, now).unwrap();
-    assert_eq!(quota.ready_at(5000, now), now + 10 * SECOND);
+    assert_eq!(quota.ready_at(5000, now), now + 6 * SECOND);
     quota.release(first);
     assert_eq!(quota.ready_at(5000, now), now);
 }

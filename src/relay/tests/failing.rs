@@ -339,3 +339,26 @@ fn usage_is_that_of_one_turn() {
     let Some(Outcome::Complete(total)) = &play.journal().outcome else { panic!("not complete") };
     assert_eq!((total.prompt, total.completion), (Some(10), Some(4)));
 }
+
+#[test]
+fn without_a_budget_for_retries_the_next_target_is_asked_at_once() {
+    let mut setup = setup(&["a", "b"]);
+    setup.candidates.truncate(2);
+    let mut play = setup.begin();
+    play.sent(0);
+    play.relay.handle_budget(false);
+    play.fail(0, Kind::ServerError);
+    assert_eq!(play.moves(), "open0:a drop0:failed open1:b");
+}
+
+#[test]
+fn a_provider_that_forbids_to_ask_again_is_not_asked_again() {
+    for kind in [Kind::ServerError, Kind::RateLimited] {
+        let mut play = setup(&["a", "b"]).begin();
+        let mut failure = Failure::new(kind, Stage::Refused);
+        failure.no_retry = true;
+        failure.retry_at = Some(RetryAt::In(ms(10)));
+        play.sent(0).signal(0, Signal::Failed(Box::new(failure)));
+        assert_eq!(play.moves(), "open0:a drop0:failed open1:b", "{kind:?}");
+    }
+}
