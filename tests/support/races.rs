@@ -6,10 +6,11 @@ use super::house::House;
 use super::raw::RawServer;
 use bytes::Bytes;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Instant, sleep, timeout};
 
 /// What is spoken, to the providers and by the client alike.
@@ -35,8 +36,10 @@ type Seen = mpsc::UnboundedReceiver<Instant>;
 pub(crate) async fn losers(http: Http, count: usize) -> Vec<Duration> {
     let (closed, mut closings) = mpsc::unbounded_channel();
     let (won, mut wins) = mpsc::unbounded_channel();
-    let loser = silent(http, closed, false).await;
-    let winner = quick(http, won).await;
+    // The winner waits for the loser to have been reached: on a busy machine it would not be, and there were no race.
+    let reached = Arc::new(Semaphore::new(0));
+    let loser = silent(http, closed, Some(Arc::clone(&reached))).await;
+    let winner = quick(http, won, reached).await;
     let house = house(http, &[&loser, &winner], "hedge = { after = \"5ms\", budget = 1.0 }\nbudget = 1.0").await;
     let mut times = Vec::with_capacity(count);
     for _ in 0..count {
@@ -51,7 +54,7 @@ pub(crate) async fn losers(http: Http, count: usize) -> Vec<Duration> {
 /// Runs `count` turns whose client hangs up after the first word; from there to the moment when the provider sees it.
 pub(crate) async fn hangups(http: Http, count: usize) -> Vec<Duration> {
     let (closed, mut closings) = mpsc::unbounded_channel();
-    let provider = silent(http, closed, true).await;
+    let provider = silent(http, closed, None).await;
     let house = house(http, &[&provider], "").await;
     let mut times = Vec::with_capacity(count);
     match http {
@@ -104,17 +107,19 @@ pub(crate) fn percentile(times: &mut [Duration], percent: usize) -> Duration {
 
 // === providers ===
 
-/// Answers with headers, and if `speaks` a word, then nothing; notes when its peer has left.
-async fn silent(http: Http, closed: mpsc::UnboundedSender<Instant>, speaks: bool) -> Provider {
+/// Answers with headers, and a word unless it is to lose, then nothing; says that it was reached, and notes when its peer
+/// has left.
+async fn silent(http: Http, closed: mpsc::UnboundedSender<Instant>, loses: Option<Arc<Semaphore>>) -> Provider {
     match http {
         Http::One => Provider::One(
             RawServer::start(move |mut conn| {
-                let closed = closed.clone();
+                let (closed, loses) = (closed.clone(), loses.clone());
                 async move {
                     let Some(_) = conn.request().await else { return };
                     conn.events().await;
-                    if speaks {
-                        conn.chunk(word()).await;
+                    match loses {
+                        Some(reached) => reached.add_permits(1),
+                        None => drop(conn.chunk(word()).await),
                     }
                     conn.closed().await;
                     let _ = closed.send(Instant::now());
@@ -124,11 +129,12 @@ async fn silent(http: Http, closed: mpsc::UnboundedSender<Instant>, speaks: bool
         ),
         Http::Two => Provider::Two(
             H2Server::start(1000, move |exchange| {
-                let closed = closed.clone();
+                let (closed, loses) = (closed.clone(), loses.clone());
                 async move {
                     let mut body = exchange.events();
-                    if speaks {
-                        body.send(&word());
+                    match loses {
+                        Some(reached) => reached.add_permits(1),
+                        None => body.send(&word()),
                     }
                     body.cancelled().await;
                     let _ = closed.send(Instant::now());
@@ -139,15 +145,16 @@ async fn silent(http: Http, closed: mpsc::UnboundedSender<Instant>, speaks: bool
     }
 }
 
-/// Answers at once, notes when, and finishes a little later.
-async fn quick(http: Http, won: mpsc::UnboundedSender<Instant>) -> Provider {
+/// Answers as soon as the other was `reached`, notes when, and finishes a little later.
+async fn quick(http: Http, won: mpsc::UnboundedSender<Instant>, reached: Arc<Semaphore>) -> Provider {
     match http {
         Http::One => Provider::One(
             RawServer::start(move |mut conn| {
-                let won = won.clone();
+                let (won, reached) = (won.clone(), Arc::clone(&reached));
                 async move {
                     while conn.request().await.is_some() {
                         conn.events().await;
+                        reached.acquire().await.unwrap().forget();
                         let _ = won.send(Instant::now());
                         conn.chunk(word()).await;
                         sleep(REST).await;
@@ -160,9 +167,10 @@ async fn quick(http: Http, won: mpsc::UnboundedSender<Instant>) -> Provider {
         ),
         Http::Two => Provider::Two(
             H2Server::start(1000, move |exchange| {
-                let won = won.clone();
+                let (won, reached) = (won.clone(), Arc::clone(&reached));
                 async move {
                     let mut body = exchange.events();
+                    reached.acquire().await.unwrap().forget();
                     let _ = won.send(Instant::now());
                     body.send(&word());
                     sleep(REST).await;
