@@ -169,8 +169,12 @@ impl Report {
         writeln!(out, "{requests} answers of each target, at most {max_tokens} tokens; milliseconds\n")?;
         writeln!(out, "{}", self.table())?;
         for one in &self.measured {
-            for line in remarks(one) {
+            let lines = remarks(one);
+            for line in &lines {
                 writeln!(out, "{}: {line}", paint.ink(Ink::Doubt, &one.name()))?;
+            }
+            if !lines.is_empty() {
+                writeln!(out)?;
             }
         }
         let toml = self.proposal.toml(&self.measured);
@@ -178,7 +182,7 @@ impl Report {
             writeln!(out, "{}", paint.ink(Ink::Bold, "nothing is proposed"))?;
         } else {
             let heading = "proposed, to stand in the place of the tables of the same names:";
-            writeln!(out, "\n{}\n", paint.ink(Ink::Bold, heading))?;
+            writeln!(out, "{}\n", paint.ink(Ink::Bold, heading))?;
             write!(out, "{toml}")?;
         }
         for remark in &self.proposal.remarks {
