@@ -116,10 +116,11 @@ pub async fn run(
 ) -> Result<Vec<Measured>, String> {
     let mut ways: HashMap<&str, Way> = HashMap::new();
     for connection in &config.connections {
-        if subjects.iter().any(|s| s.target.connection == connection.name)
+        let of = subjects.iter().filter(|s| s.target.connection == connection.name);
+        if let Some(most) = of.map(|s| probe.tokens(&s.target)).max()
             && let Some(upstream) = gateway::dial(connection)?
         {
-            let lane = Lane::new(&connection.limits, PROMPT_TOKENS + probe.max_tokens);
+            let lane = Lane::new(&connection.limits, PROMPT_TOKENS + most);
             ways.insert(&connection.name, Way { lane, upstream, secrets: secrets(connection) });
         }
     }
