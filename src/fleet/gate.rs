@@ -104,7 +104,7 @@ impl Gate {
         let inside = Inside {
             circuits: HashMap::new(),
             rests: Rests::default(),
-            quota: Quota::per_minute(limits.rpm, limits.tpm),
+            quota: Quota::counted_elsewhere(limits.rpm, limits.tpm, STAGGER + TRAVEL),
             denied: HashSet::new(),
             forced: Force::Auto,
             seeds: Seeds::new(seed),
@@ -455,6 +455,8 @@ pub(crate) const FIRST_TOKENS: u64 = 20;
 pub(crate) const GAPS: u64 = 100;
 /// The most by which somebody who waited for the quota is put off further.
 const STAGGER: Duration = Duration::from_millis(500);
+/// One request may be under way for so much longer than the next.
+const TRAVEL: Duration = Duration::from_millis(500);
 /// What a client is told of a circuit that an operator holds open.
 const FORCED_RETRY: Duration = Duration::from_secs(30);
 

@@ -15,7 +15,7 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -76,6 +76,9 @@ struct Shared {
     records: Arc<Records>,
     number: AtomicU64,
     seed: u64,
+    places: Arc<Semaphore>,
+    /// The most connections that were open at once.
+    most: AtomicUsize,
     stop: CancellationToken,
 }
 
@@ -102,6 +105,8 @@ impl Origin {
             records: Arc::new(Records::default()),
             number: AtomicU64::new(0),
             seed,
+            places: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
+            most: AtomicUsize::new(0),
             stop: CancellationToken::new(),
         });
         let tasks = TaskTracker::new();
@@ -125,6 +130,11 @@ impl Origin {
     /// What it was asked.
     pub fn records(&self) -> &Records {
         &self.shared.records
+    }
+
+    /// How many connections were open at the same time, at most, the idle ones included.
+    pub fn most_connections(&self) -> usize {
+        self.shared.most.load(Ordering::Relaxed)
     }
 
     /// Stops: breaks every connection and waits until all are gone.
@@ -200,15 +210,15 @@ impl fmt::Debug for Scripts {
 // === serving ===
 
 async fn accept(listener: TcpListener, shared: Arc<Shared>, tasks: TaskTracker) {
-    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        let Ok(place) = Arc::clone(&shared.places).acquire_owned().await else { return };
         let accepted = tokio::select! {
             () = shared.stop.cancelled() => return,
             accepted = listener.accept() => accepted,
         };
         match accepted {
             Ok((stream, _)) => {
+                shared.most.fetch_max(MAX_CONNECTIONS - shared.places.available_permits(), Ordering::Relaxed);
                 let shared = Arc::clone(&shared);
                 tasks.spawn(async move {
                     let _place = place;
