@@ -60,6 +60,8 @@ pub struct Inquiry<'a> {
     pub api: Api,
     /// The model that it names; empty if none.
     pub model: &'a str,
+    /// Its headers, names in lower case.
+    pub headers: &'a [(String, String)],
     /// Its body.
     pub body: &'a Value,
 }
@@ -295,7 +297,7 @@ async fn play_script(connection: &mut Connection, head: Head, body: &BytesMut, a
     };
     let number = shared.number.fetch_add(1, Ordering::Relaxed);
     let model = json.get("model").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let inquiry = Inquiry { number, path: &head.path, api, model: &model, body: &json };
+    let inquiry = Inquiry { number, path: &head.path, api, model: &model, headers: &head.headers, body: &json };
     let chosen = shared.scripts.choose(&inquiry);
     let script = match &chosen {
         Ok(script) => Arc::clone(script),
