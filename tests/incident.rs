@@ -123,6 +123,9 @@ fn failures_in_a_row_alone_are_as_good_as_blind_to_it() {
 fn the_window_trips_within_a_minute_and_does_not_flap_all_day() {
     let policy = Policy::default();
     let (came, naive) = (play(&policy, 610, false), play(&policy, 610, true));
+    // As the configuration has it by default, without bounds on latency.
+    let errors_alone = play(&Policy { latency: in_a_row().latency, ..policy.clone() }, 610, false);
+    assert!(errors_alone.trips.first().is_some_and(|(at, _)| *at < CALM + MINUTE) && errors_alone.trips.len() < 200);
     println!(
         "the window: {} trips, {} turns ran into it, {:.1} % were served by the fallback; a breaker that forgets its \
          cooldown on closing: {} trips, {} turns",

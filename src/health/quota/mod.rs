@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 pub struct Quota {
     requests: Option<Rate>,
     tokens: Option<Rate>,
+    /// Reservations that were neither settled nor released.
+    outstanding: usize,
 }
 
 /// A rate with a burst.
@@ -40,7 +42,7 @@ impl Quota {
     /// [`BURST`].
     pub fn per_minute(rpm: Option<u64>, tpm: Option<u64>) -> Self {
         let rate = |per_minute: u64| Rate::new(per_minute, per_minute * BURST.as_secs() / 60);
-        Self { requests: rpm.map(rate), tokens: tpm.map(rate) }
+        Self { requests: rpm.map(rate), tokens: tpm.map(rate), outstanding: 0 }
     }
 
     /// The same for a provider that counts what arrives, when requests arrive up to `late` later than they were taken. Below
@@ -56,7 +58,7 @@ impl Quota {
 
     /// A quota of these rates.
     pub fn new(requests: Option<Rate>, tokens: Option<Rate>) -> Self {
-        Self { requests, tokens }
+        Self { requests, tokens, outstanding: 0 }
     }
 
     /// When a request of about `estimate` tokens is allowed: `now` or later. Others may be faster.
@@ -82,6 +84,7 @@ impl Quota {
         if let Some(rate) = &mut self.tokens {
             rate.take(tokens, now);
         }
+        self.outstanding += 1;
         Ok(Reservation { tokens })
     }
 
@@ -90,6 +93,7 @@ impl Quota {
     #[expect(clippy::needless_pass_by_value, reason = "a reservation is used up")]
     pub fn settle(&mut self, reservation: Reservation, used: u64, now: Instant) {
         let Reservation { tokens } = reservation;
+        self.outstanding = self.outstanding.saturating_sub(1);
         if let Some(rate) = &mut self.tokens {
             if used < tokens {
                 rate.give(tokens - used);
@@ -103,12 +107,18 @@ impl Quota {
     #[expect(clippy::needless_pass_by_value, reason = "a reservation is used up")]
     pub fn release(&mut self, reservation: Reservation) {
         let Reservation { tokens } = reservation;
+        self.outstanding = self.outstanding.saturating_sub(1);
         if let Some(rate) = &mut self.requests {
             rate.give(1);
         }
         if let Some(rate) = &mut self.tokens {
             rate.give(tokens);
         }
+    }
+
+    /// How many reservations were neither settled nor released.
+    pub fn outstanding(&self) -> usize {
+        self.outstanding
     }
 
     /// Whether a request of about `estimate` tokens would wait for tokens longer than for its turn.

@@ -103,6 +103,7 @@ fn it_agrees_with_a_bucket_filled_drop_by_drop() {
                     }
                 }
             }
+            assert_eq!(quota.outstanding(), held.len(), "seed {seed}: reservations");
         }
     }
 }
