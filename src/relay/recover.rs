@@ -7,6 +7,7 @@ use super::race::NO_BUDGET;
 use super::sieve::Sieve;
 use super::{Action, AttemptId, Ending, Open, Phase, Relay, Runner};
 use crate::failure::{Disposition, Failure, Kind, Remedy, RetryAt, Verdict};
+use crate::health::backoff;
 use crate::routing::plan::State;
 use crate::routing::{Delivery, History, RateLimited};
 use crate::turn::resume::{Anchor, Carry, Continue, How, Origin};
@@ -137,10 +138,8 @@ impl Relay {
     /// `min(cap, base·2^a + U(0, base))` before try `a + 1`.
     fn backoff(&self, tries: u32) -> Duration {
         let policy = &self.policy.level.backoff;
-        let growth = policy.base.saturating_mul(1 << tries.saturating_sub(1).min(20));
         // The jitter must differ between turns, not within one: the seed is the turn's.
-        let share = (self.policy.seed >> 11) as f64 / (1_u64 << 53) as f64;
-        (growth + policy.base.mul_f64(share)).min(policy.cap)
+        backoff::pause(policy.base, policy.cap, tries.saturating_sub(1), self.policy.seed)
     }
 
     fn wait(&mut self, seat: usize, wait: Duration, now: Instant) {
