@@ -1,26 +1,50 @@
 //! Fifteen hours of elevated errors in virtual time, as a provider's status page would tell of them: up to one request
 //! in eight fails. What clients see of it, and what the circuit does all day.
 //!
-//! `cargo run --release --example incident` plays it in seconds.
+//! `cargo run --release --example incident` plays it in seconds. `… -- --shape flat` plays the day on which 8 % of requests
+//! fail for fifteen and a half hours without a pause, first tokens take twice as long, and ten turns a second come: 630,000
+//! turns in a minute or two; `--hours 2` cuts it short.
 //! `… -- --url http://127.0.0.1:8080 --model normal` listens to a running gateway instead, for as many turns as it is
 //! told to, and says what was heard.
 #![expect(clippy::print_stdout, reason = "this is what an example is for")]
 
 mod stage;
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use segue::bench::failover::Experiment;
 use segue::bench::failover_real;
 use segue::bench::incident::{Day, Played};
 use segue::bench::stats::Sample;
-use segue::bench::table::{Table, millis, percent};
+use segue::bench::table::{Table, millis, or_none, percent};
 use stage::Options;
 use std::error::Error;
 use std::io::{IsTerminal, Write, stderr};
+use std::time::Duration;
+
+/// The options of all examples, and how the day goes.
+#[derive(Debug, Parser)]
+struct Wishes {
+    #[command(flatten)]
+    options: Options,
+    /// How the incident goes on.
+    #[arg(long, value_enum, default_value = "swells")]
+    shape: Shape,
+    /// How long it lasts; an hour before and after it all is well.
+    #[arg(long, value_name = "H")]
+    hours: Option<f64>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Shape {
+    /// Up to 12 % of requests fail, at three turns a second.
+    Swells,
+    /// 8 % of them fail all the time and first tokens take twice as long, at ten turns a second.
+    Flat,
+}
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let options = Options::parse();
+    let Wishes { options, shape, hours } = Wishes::parse();
     if let Some(place) = options.place()? {
         let turns = options.turns.unwrap_or(100);
         let experiment = Experiment { turns, warm: 0, rate: 2.0, seed: options.seed, ..Experiment::default() };
@@ -36,7 +60,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
         }
         return Ok(());
     }
-    let day = Day { seed: options.seed, ..Day::default() };
+    let mut day = match shape {
+        Shape::Swells => Day::default(),
+        Shape::Flat => Day::flat(),
+    };
+    day.seed = options.seed;
+    if let Some(hours) = hours {
+        day.lasts = Duration::try_from_secs_f64(hours * 3600.0)?;
+    }
     let shows = stderr().is_terminal();
     let played = day.play(|hour| {
         if shows {
@@ -46,12 +77,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
     if shows {
         let _ = write!(stderr(), "\r          \r");
     }
-    println!("{}", hours(&played));
+    println!("{}", table(&played));
     summary(&played);
     Ok(())
 }
 
-fn hours(played: &Played) -> Table {
+fn table(played: &Played) -> Table {
     let mut table = Table::new([
         "hour",
         "errors",
@@ -76,15 +107,22 @@ fn hours(played: &Played) -> Table {
 }
 
 fn summary(played: &Played) {
-    let opened = played.circuit.iter().filter(|(_, state)| *state == "open").count();
+    let seconds = |at: Option<f64>| or_none(at, |at| format!("{at:.0} s"));
     let overhead = played.account.incident_overhead_ms.unwrap_or_default();
     println!(
         "{} turns; {} would have met an error, {} did; {} were not told to the character\n\
-         the circuit opened {opened} times; {} of prompts were sent twice; from a failure to the fallback's first token {} ms",
+         of {} turns during the incident the fallback served {}, in part or whole\n\
+         the closed circuit opened {} times, first {} after the incident began, and closed for good {} after its end\n\
+         {} of prompts were sent twice; from a failure to the fallback's first token {} ms",
         played.turns,
         played.struck,
         played.failed,
         played.garbled,
+        played.during,
+        percent(played.by_fallback as f64 / played.during.max(1) as f64),
+        played.trips,
+        seconds(played.noticed),
+        seconds(played.recovered),
         percent(played.account.duplicate_prompt_share),
         millis(overhead),
     );

@@ -1,5 +1,5 @@
 //! Whatever becomes of turns (finished, failed, hung up at any moment, raced, queued, refused), everything that they
-//! held comes back: places in line, slots, tickets of circuits, connections to providers. Counted, on a gateway with
+//! held comes back: places in line, slots, reservations of quotas, tickets of circuits, connections to providers. Counted, on a gateway with
 //! scripted providers inside the process and a clock that is paused.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test's panic is its report")]
@@ -147,6 +147,7 @@ async fn whoever_was_hung_up_in_line_or_in_a_race_left_room_for_others() {
         let held = gateway.fleet().held();
         assert_eq!(providers[0].open_now(), 12, "round {round}: every slot is taken, and no more");
         assert!(held.places >= 18 && held.tickets >= 12 && held.flights >= 12, "round {round}: {held:?}");
+        assert!(held.reservations >= held.tickets, "round {round}: {held:?}");
         drop(all);
         drop(turns);
         assert_nothing_is_held(&gateway, &providers, &format!("round {round}"));

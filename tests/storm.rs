@@ -1,7 +1,12 @@
 //! A hundred turns fail over at once onto a provider that allows fifteen requests a minute: with retries on a schedule of
 //! their own it never recovers; with the gateway every turn is served or answered, and the provider never sees a storm.
 //! In paused time, with a provider inside the process that counts its minute and refuses what is over.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test's panic is its report")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test's panic is its report; figures are printed"
+)]
 
 use bytes::Bytes;
 use futures::stream::{BoxStream, StreamExt};
@@ -97,6 +102,8 @@ impl Upstream for Strict {
             if this.admits() {
                 return this.serves.open(call);
             }
+            // Whoever comes in the same moment has not heard of it.
+            sleep(Duration::from_millis(30)).await;
             let mut failure = Failure::new(Kind::RateLimited, Stage::Refused);
             failure.status = Some(429);
             failure.retry_at = this.tells.then_some(RetryAt::In(Duration::from_secs(8)));
@@ -197,20 +204,81 @@ async fn those_who_cannot_wait_so_long_are_told_when_to_come() {
     assert!(strict.most() <= LIMIT + LIMIT / 10, "{} in a minute", strict.most());
 }
 
-#[tokio::test(start_paused = true)]
-async fn with_its_limit_unknown_its_word_spreads_them_out() {
-    let strict = Strict::new(true);
-    let gateway = gateway(&strict, "", "rate_limited = \"wait\"\nretries = 1\ntimeouts = { first_token = \"5m\" }");
+/// What became of a storm onto a provider whose limit nobody knows.
+struct Storm {
+    served: usize,
+    /// How many requests it refused.
+    in_vain: usize,
+    /// When each request came, in seconds since the first.
+    at: Vec<f64>,
+}
+
+impl Storm {
+    /// How many requests came later than `from`, at most, in any minute.
+    fn most(&self, from: f64) -> usize {
+        let later: Vec<f64> = self.at.iter().copied().filter(|at| from < *at).collect();
+        (0..later.len()).map(|n| later[n..].iter().take_while(|at| **at < later[n] + 60.0).count()).max().unwrap_or(0)
+    }
+}
+
+async fn unknown_limit(tells: bool, level: &str) -> Storm {
+    let strict = Strict::new(tells);
+    let gateway = gateway(&strict, "", level);
     let ends = storm(&gateway).await;
+    let served = ends.iter().filter(|end| end.is_ok()).count();
     for end in &ends {
         match end {
-            Ok(told) => assert!(told.ends_with("[DONE]\n\n"), "{told}"),
-            Err((status, _, wait)) => assert!([429, 503].contains(status) && wait.is_some(), "{end:?}"),
+            Ok(told) => assert!(told.contains("Here") && told.ends_with("[DONE]\n\n"), "{told}"),
+            Err((status, _, wait)) => {
+                assert!([429, 503].contains(status) && (wait.is_some() || !tells), "{end:?}");
+            }
         }
     }
-    let all = strict.asked.lock().unwrap().all.clone();
-    assert!(all.len() <= 2 * TURNS, "each turn asks twice at most: {}", all.len());
-    let first = all[0];
-    let later: Vec<_> = all.iter().filter(|at| Duration::from_secs(1) < **at - first).collect();
-    assert!(later.windows(2).all(|pair| pair[0] < pair[1]), "after its first word no two in the same instant");
+    assert_eq!(gateway.open_turns(), 0);
+    let asked = strict.asked.lock().unwrap();
+    let at: Vec<f64> = asked.all.iter().map(|at| (*at - asked.all[0]).as_secs_f64()).collect();
+    let mut minutes = vec![0; 1 + (at.last().unwrap() / 60.0) as usize];
+    at.iter().for_each(|at| minutes[(at / 60.0) as usize] += 1);
+    let storm = Storm { served, in_vain: at.len() - asked.served, at };
+    println!(
+        "told: {tells}, {level:?}: {served} served, {} requests in vain, by the minute {minutes:?}",
+        storm.in_vain
+    );
+    storm
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_its_limit_unknown_its_word_spreads_them_out() {
+    let storm = unknown_limit(true, "rate_limited = \"wait\"\nretries = 1\ntimeouts = { first_token = \"5m\" }").await;
+    // Nobody knew before its first word; after it, it sees its limit and one refusal a rest of eight seconds.
+    assert_eq!(storm.at.iter().filter(|at| **at < 1.0).count(), TURNS);
+    assert!(storm.most(1.0) <= LIMIT + LIMIT / 10 + 8, "{} in a minute", storm.most(1.0));
+    let later: Vec<f64> = storm.at.iter().copied().filter(|at| 1.0 < *at).collect();
+    assert!(8.0 <= later[0], "nobody before the time it named: {}", later[0]);
+    assert!(later.windows(2).all(|pair| pair[0] < pair[1]), "no two in the same instant");
+    assert!(storm.at.len() <= 2 * TURNS, "each turn asks twice at most: {}", storm.at.len());
+    assert!(TURNS * 2 / 5 < storm.served, "{} were served in five minutes", storm.served);
+}
+
+#[tokio::test(start_paused = true)]
+async fn by_itself_it_waits_only_as_long_as_a_first_token_may_take() {
+    let storm = unknown_limit(true, "retries = 1\ntimeouts = { first_token = \"60s\" }").await;
+    assert!(storm.at.last().unwrap() < &120.0, "{:?}", storm.at.last());
+    assert!(storm.most(1.0) <= LIMIT + LIMIT / 10 + 8, "{} in a minute", storm.most(1.0));
+    let storm = unknown_limit(true, "retries = 0").await;
+    assert_eq!((storm.at.len(), storm.served), (TURNS, LIMIT + LIMIT / 10), "who may not retry is told at once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_tells_nothing_is_asked_again_by_a_tenth_of_the_turns() {
+    for (retries, tries) in [(0, 1), (1, 2), (3, 4)] {
+        let level = format!("retries = {retries}\ntimeouts = {{ first_token = \"60s\" }}");
+        let storm = unknown_limit(false, &level).await;
+        assert_eq!(storm.at.iter().filter(|at| **at < 1.0).count(), TURNS, "nobody knew");
+        // The backoff's first pause is one to two seconds, and the level's budget pays for a burst of ten.
+        let later: Vec<f64> = storm.at.iter().copied().filter(|at| 1.0 <= *at).collect();
+        assert!(later.len() <= 20.min((tries - 1) * TURNS), "{retries} retries: {later:?}");
+        assert_eq!(later.is_empty(), retries == 0);
+        assert!(later.first() < later.last() || retries == 0, "spread by the jitter: {later:?}");
+    }
 }

@@ -6,9 +6,10 @@
 use super::failover::{Experiment, Latency, Policy, record};
 use super::stats::{Sample, Summary};
 use super::world::{Arrival, World};
-use crate::gateway::account::{self, Account};
+use crate::gateway::account::{Account, Sums};
 use crate::gateway::record::TurnRecord;
 use crate::health::breaker::{self, State, Transition};
+use crate::rig::delay::Delay;
 use crate::rig::script::{Break, Fault, Reject, Script};
 use crate::rig::seed::Dice;
 use crate::turn::resume::How;
@@ -28,8 +29,21 @@ pub struct Day {
     pub calm: Duration,
     /// Turns a second.
     pub rate: f64,
-    /// Share of requests that the provider fails, by the share of the incident that has passed: it swells and ebbs.
+    /// The largest share of requests that the provider fails, each drawn on its own.
     pub worst: f64,
+    /// How that share changes over the incident.
+    pub shape: Shape,
+    /// So many times as long its first tokens take during the incident.
+    pub slower: f64,
+}
+
+/// How an incident goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// It swells and ebbs: half a sine.
+    Swells,
+    /// It is as bad from its first second to its last.
+    Flat,
 }
 
 /// What came of it.
@@ -43,6 +57,16 @@ pub struct Played {
     pub failed: usize,
     /// Turns whose text was not, to the character, the one that was told.
     pub garbled: usize,
+    /// Turns that began during the incident.
+    pub during: usize,
+    /// Those of them that the second target served, in part or whole.
+    pub by_fallback: usize,
+    /// How often the closed circuit of the first target opened.
+    pub trips: usize,
+    /// When it first did, in seconds since the incident began.
+    pub noticed: Option<f64>,
+    /// When it closed for the last time, in seconds since the incident ended; below zero: it was closed already.
+    pub recovered: Option<f64>,
     /// Hour by hour.
     pub hours: Vec<Hour>,
     /// Changes of the first target's circuit: seconds since the beginning, and what it became.
@@ -80,11 +104,19 @@ impl Default for Day {
             calm: Duration::from_secs(3600),
             rate: 3.0,
             worst: 0.12,
+            shape: Shape::Swells,
+            slower: 1.0,
         }
     }
 }
 
 impl Day {
+    /// Fifteen and a half hours in which 8 % of requests fail and first tokens take twice as long, at ten turns a second.
+    pub fn flat() -> Self {
+        let lasts = Duration::from_secs(15 * 3600 + 1800);
+        Self { lasts, rate: 10.0, worst: 0.08, shape: Shape::Flat, slower: 2.0, ..Self::default() }
+    }
+
     /// Plays it under hedging and speculation, with circuits. `hour` is told of each hour that is over.
     #[expect(clippy::disallowed_methods, reason = "a start for a clock that is moved by hand")]
     pub fn play(&self, mut hour: impl FnMut(usize)) -> Played {
@@ -113,7 +145,8 @@ impl Day {
                 clock += 1;
                 hour(clock);
             }
-            kept.add(index, known.struck, report.text() == known.truth, record(&report));
+            let bad = self.passed(known.at).is_some();
+            kept.add((index, bad), known.struck, report.text() == known.truth, &record(&report));
         });
         hour(hours);
         self.played(kept, &world, start)
@@ -134,6 +167,11 @@ impl Day {
             let seed = Dice::labelled(self.seed, 1000 + number as u64).roll();
             let mut scripts = experiment.scripts(Latency::LogNormal, super::failover::Mode::Healthy, seed);
             let mut dice = Dice::labelled(seed, 3);
+            if let Delay::Fixed(first) = &mut scripts[0].pace.first
+                && self.passed(at).is_some()
+            {
+                *first = first.mul_f64(self.slower);
+            }
             if dice.unit() < self.errors(at) {
                 strike(&mut scripts[0], &mut dice);
             }
@@ -141,14 +179,23 @@ impl Day {
         })
     }
 
-    /// The share of requests that fail `at` seconds after the beginning: half a sine over the incident.
+    /// The share of requests that fail `at` seconds after the beginning.
     pub fn errors(&self, at: f64) -> f64 {
+        match (self.passed(at), self.shape) {
+            (None, _) => 0.0,
+            (Some(_), Shape::Flat) => self.worst,
+            (Some(passed), Shape::Swells) => self.worst * (passed * std::f64::consts::PI).sin(),
+        }
+    }
+
+    /// The share of the incident that has passed `at` seconds after the beginning; `None` before and after it.
+    fn passed(&self, at: f64) -> Option<f64> {
         let passed = (at - self.calm.as_secs_f64()) / self.lasts.as_secs_f64();
-        if (0.0..1.0).contains(&passed) { self.worst * (passed * std::f64::consts::PI).sin() } else { 0.0 }
+        (0.0..1.0).contains(&passed).then_some(passed)
     }
 
     fn played(&self, kept: Kept, world: &World, start: Instant) -> Played {
-        let Kept { hours, records, struck, failed, garbled } = kept;
+        let Kept { hours, sums, struck, failed, garbled, during, by_fallback } = kept;
         let changes: Vec<&Transition> = world.transitions(0).collect();
         let since = |at: Instant| at.saturating_duration_since(start).as_secs_f64();
         let opened = |index: usize| {
@@ -168,15 +215,27 @@ impl Day {
             State::Open => "open",
             State::HalfOpen => "half-open",
         };
+        let trips: Vec<f64> = changes
+            .iter()
+            .filter(|t| t.from == State::Closed && t.to == State::Open)
+            .map(|t| since(t.at) - self.calm.as_secs_f64())
+            .collect();
+        let closed = changes.iter().rev().find(|t| t.to == State::Closed);
+        let account = sums.account();
         Played {
-            turns: records.len(),
+            turns: account.turns,
             struck,
             failed,
             garbled,
+            during,
+            by_fallback,
+            trips: trips.len(),
+            noticed: trips.first().copied(),
+            recovered: closed.map(|t| since(t.at) - (self.calm + self.lasts).as_secs_f64()),
+            first_token: Sample::new(hours.iter().flat_map(|bin| bin.first.iter().copied())).summary(),
             hours: hours.iter().enumerate().map(hour).collect(),
             circuit: changes.iter().map(|t| (since(t.at), name(t.to))).collect(),
-            account: account::of(&records),
-            first_token: Sample::new(records.iter().filter_map(|r| r.first_told_ms)).summary(),
+            account,
         }
     }
 }
@@ -191,10 +250,12 @@ struct Known {
 #[derive(Default)]
 struct Kept {
     hours: Vec<Bin>,
-    records: Vec<TurnRecord>,
+    sums: Sums,
     struck: usize,
     failed: usize,
     garbled: usize,
+    during: usize,
+    by_fallback: usize,
 }
 
 #[derive(Clone, Default)]
@@ -207,17 +268,19 @@ struct Bin {
 // === impl Kept ===
 
 impl Kept {
-    fn add(&mut self, hour: usize, struck: bool, exact: bool, record: TurnRecord) {
+    fn add(&mut self, (hour, bad): (usize, bool), struck: bool, exact: bool, record: &TurnRecord) {
         let bin = &mut self.hours[hour];
         let complete = record.outcome == "complete";
         bin.first.extend(record.first_told_ms);
-        bin.by_fallback +=
-            usize::from(record.attempts.iter().any(|a| &*a.connection != "primary" && a.delivered_tokens > 0));
+        let by_fallback = record.attempts.iter().any(|a| &*a.connection != "primary" && a.delivered_tokens > 0);
+        bin.by_fallback += usize::from(by_fallback);
         bin.failed += usize::from(!complete);
         self.struck += usize::from(struck);
         self.failed += usize::from(!complete);
         self.garbled += usize::from(complete && !exact);
-        self.records.push(record);
+        self.during += usize::from(bad);
+        self.by_fallback += usize::from(bad && by_fallback);
+        self.sums.add(record);
     }
 }
 

@@ -276,8 +276,10 @@ impl Host for World {
             circuit.first_token.censor(silent, now);
         }
         let (Some(breaker), Some(ticket)) = (&mut circuit.breaker, flight.ticket) else { return };
-        if let Some(silent) = silent {
-            breaker.silent(&ticket, silent, now);
+        match (silent, flight.progress.filter(|_| !flight.thinking && end != End::Ok)) {
+            (Some(silent), _) => breaker.silent(&ticket, silent, now),
+            (None, Some(last)) => breaker.stalled(&ticket, now.saturating_duration_since(last), now),
+            (None, None) => {}
         }
         let verdict = match end {
             End::Ok => Verdict::Serve,

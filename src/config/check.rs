@@ -44,6 +44,7 @@ pub fn findings(config: &Config) -> Vec<Finding> {
         promises::judge(config, level, &mut of);
     }
     unused_connections(config, &mut out);
+    blind_circuits(config, &mut out);
     tenants(config, &mut out);
     bounds(config, &mut out);
     out.0
@@ -309,6 +310,27 @@ fn unused_connections(config: &Config, out: &mut Findings) {
     for connection in config.connections.iter().filter(|c| !used(&c.name) && !direct) {
         let mut of = out.about(format!("connections.{}", connection.name));
         of.warn("no chain uses it", "add it to a chain, or remove it");
+    }
+}
+
+/// Circuits that never have enough samples to judge by, even at the full rate.
+fn blind_circuits(config: &Config, out: &mut Findings) {
+    for connection in &config.connections {
+        let breaker = &connection.breaker;
+        let Some(rpm) = connection.limits.rpm else { continue };
+        let most = rpm as f64 * breaker.window.as_secs_f64() / 60.0;
+        if most < f64::from(breaker.min_samples) && breaker.error_rate < 1.0 {
+            let mut of = out.about(format!("connections.{}", connection.name));
+            of.note(
+                format!(
+                    "{rpm} requests a minute are {most:.0} in the breaker's window ({}), below `min_samples` ({}): only \
+                     failures in a row ever open its circuit",
+                    show(breaker.window),
+                    breaker.min_samples
+                ),
+                "lower `breaker.min_samples`, or lengthen `breaker.window`",
+            );
+        }
     }
 }
 

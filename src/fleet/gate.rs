@@ -44,6 +44,9 @@ pub(super) struct Wish {
     /// … or an open one.
     pub(super) last_resort: bool,
     pub(super) patience: Duration,
+    /// Tokens of the prompt.
+    pub(super) prompt: u64,
+    /// Tokens to reserve, those of the prompt included.
     pub(super) estimate: u64,
 }
 
@@ -60,8 +63,10 @@ pub(super) struct Report {
     pub(super) verdict: Verdict,
     /// Its silence since it was sent, if it never made progress.
     pub(super) silent: Option<Duration>,
-    /// Tokens, as the provider counted them; `None`: as estimated.
-    pub(super) tokens: Option<u64>,
+    /// The silence in the middle of its answer in which it ended.
+    pub(super) stalled: Option<Duration>,
+    /// Tokens, as the provider counted them or else as they are estimated.
+    pub(super) tokens: u64,
 }
 
 /// A tenant's key, told from others without being kept.
@@ -104,7 +109,7 @@ impl Gate {
         let inside = Inside {
             circuits: HashMap::new(),
             rests: Rests::default(),
-            quota: Quota::per_minute(limits.rpm, limits.tpm),
+            quota: Quota::counted_elsewhere(limits.rpm, limits.tpm, STAGGER + TRAVEL),
             denied: HashSet::new(),
             forced: Force::Auto,
             seeds: Seeds::new(seed),
@@ -225,8 +230,7 @@ impl Gate {
         let mut verdict = report.verdict;
         self.with(model, now, |inside| {
             if let Some(reservation) = reservation {
-                let used = report.tokens.unwrap_or_else(|| reservation.tokens());
-                inside.quota.settle(reservation, used, now);
+                inside.quota.settle(reservation, report.tokens, now);
             }
             // A tenant's key that is refused is that tenant's affair.
             if verdict == Verdict::Out && credential.is_some() {
@@ -239,6 +243,9 @@ impl Gate {
             if let Some(silent) = report.silent {
                 circuit.first_token.censor(silent, now);
                 circuit.breaker.silent(&ticket, silent, now);
+            }
+            if let Some(silence) = report.stalled {
+                circuit.breaker.stalled(&ticket, silence, now);
             }
             circuit.breaker.settle(ticket, verdict, now);
         });
@@ -353,6 +360,7 @@ impl Gate {
         Held {
             places: self.waiting.load(Ordering::SeqCst),
             slots: slots.map_or(0, |(slots, limit)| limit.max(1).saturating_sub(slots.available_permits())),
+            reservations: inside.quota.outstanding(),
             tickets,
             flights,
         }
@@ -455,6 +463,8 @@ pub(crate) const FIRST_TOKENS: u64 = 20;
 pub(crate) const GAPS: u64 = 100;
 /// The most by which somebody who waited for the quota is put off further.
 const STAGGER: Duration = Duration::from_millis(500);
+/// One request may be under way for so much longer than the next.
+const TRAVEL: Duration = Duration::from_millis(500);
 /// What a client is told of a circuit that an operator holds open.
 const FORCED_RETRY: Duration = Duration::from_secs(30);
 
@@ -467,7 +477,9 @@ impl Gate {
         if let (Some(slots), Some(limit)) = (&self.slots, self.limits.in_flight) {
             assert_eq!(slots.available_permits(), limit, "slots");
         }
-        for (model, circuit) in &lock(&self.state).circuits {
+        let inside = lock(&self.state);
+        assert_eq!(inside.quota.outstanding(), 0, "reservations");
+        for (model, circuit) in &inside.circuits {
             assert_eq!(circuit.in_flight, 0, "{model}: in flight");
             assert_eq!(circuit.breaker.outstanding(), 0, "{model}: tickets");
             assert!(!circuit.breaker.is_tried(), "{model}: a trial");

@@ -1,6 +1,7 @@
 //! What an admitted attempt holds, and what it has seen: slot, reservation and ticket, which go back on every path.
 
 use super::gate::{Credential, Gate, Look, Report, Wish};
+use crate::chat::tokens;
 use crate::event::{Event, Signal, Step, Usage};
 use crate::failure::{Failure, Kind, Stage, Verdict};
 use crate::health::breaker::Ticket;
@@ -17,6 +18,8 @@ pub(super) struct Lease {
     credential: Option<Credential>,
     slot: Option<OwnedSemaphorePermit>,
     reservation: Option<Reservation>,
+    /// Tokens of the prompt, estimated.
+    prompt: u64,
     /// From when it is admitted until it is judged.
     ticket: Option<Ticket>,
     /// It is counted among those in flight.
@@ -31,12 +34,16 @@ struct Seen {
     /// The provider did not take the request on, so it cost no tokens.
     refused: bool,
     progress: bool,
+    /// It gave a finish reason.
+    finished: bool,
     /// The model thinks, so that its silence says nothing.
     thinking: bool,
-    /// Since when the present silence was listened to.
-    silent_since: Option<Instant>,
+    /// Since when the present silence was listened to, and when last.
+    silence: Option<(Instant, Instant)>,
     gaps: SmallVec<[Duration; GAPS]>,
     usage: Usage,
+    /// Tokens that it said, estimated.
+    said: u64,
 }
 
 // === impl Lease ===
@@ -55,6 +62,7 @@ impl Lease {
             credential: wish.credential,
             slot,
             reservation: Some(reservation),
+            prompt: wish.prompt,
             ticket: None,
             flying: false,
             seen: Seen::default(),
@@ -72,7 +80,7 @@ impl Lease {
     /// The attempt has nothing to say at this moment.
     pub(super) fn silent(&mut self, now: Instant) {
         if self.seen.progress {
-            self.seen.silent_since.get_or_insert(now);
+            self.seen.silence.get_or_insert((now, now)).1 = now;
         }
     }
 
@@ -113,11 +121,8 @@ impl Lease {
         let report = Report {
             verdict,
             silent: waited.filter(|_| !self.seen.progress),
-            tokens: match &self.seen.usage {
-                _ if self.seen.refused => Some(0),
-                Usage { prompt: None, completion: None, .. } => None,
-                Usage { prompt, completion, .. } => Some(prompt.unwrap_or(0) + completion.unwrap_or(0)),
-            },
+            stalled: self.seen.stalled(),
+            tokens: self.seen.tokens(self.prompt),
         };
         self.gate.settle((&self.model, self.credential), ticket, reservation, &report, now);
     }
@@ -127,8 +132,13 @@ impl Lease {
             match event {
                 Event::Thinking(on) => {
                     self.seen.thinking = *on;
-                    self.seen.silent_since = None;
+                    self.seen.silence = None;
                 }
+                Event::Finish { .. } => self.seen.finished = true,
+                Event::Text { text, .. } | Event::Reasoning { text, .. } | Event::Refusal { text, .. } => {
+                    self.seen.said += tokens(text);
+                }
+                Event::ToolArgs { args, .. } => self.seen.said += tokens(args),
                 Event::Usage(usage) => self.seen.usage.update(Usage { native: None, ..usage.as_ref().clone() }),
                 _ => {}
             }
@@ -136,12 +146,12 @@ impl Lease {
         if !step.is_progress() {
             return;
         }
-        let silence = self.seen.silent_since.take();
+        let silence = self.seen.silence.take();
         if !std::mem::replace(&mut self.seen.progress, true) {
             if let (Some(ticket), Some(sent)) = (&self.ticket, self.seen.sent) {
                 self.gate.progress(&self.model, ticket, now.saturating_duration_since(sent), now);
             }
-        } else if let Some(since) = silence.filter(|_| !self.seen.thinking) {
+        } else if let Some((since, _)) = silence.filter(|_| !self.seen.thinking) {
             self.seen.gaps.push(now.saturating_duration_since(since));
             if GAPS <= self.seen.gaps.len() {
                 self.report_gaps(now);
@@ -161,6 +171,26 @@ impl Lease {
             self.gate.gaps(&self.model, &self.seen.gaps, now);
             self.seen.gaps.clear();
         }
+    }
+}
+
+// === impl Seen ===
+
+impl Seen {
+    /// What it used. One that did not end well may not have been told how much: then it is at least what was heard.
+    fn tokens(&self, prompt: u64) -> u64 {
+        let said = match self.usage.completion {
+            _ if self.refused => return 0,
+            Some(counted) if self.finished => counted,
+            counted => counted.unwrap_or(0).max(self.said),
+        };
+        self.usage.prompt.unwrap_or(prompt) + said
+    }
+
+    /// The silence in which it ended, as long as somebody listened. After the last word there is nothing to wait for.
+    fn stalled(&self) -> Option<Duration> {
+        let (since, until) = self.silence.filter(|_| !self.thinking && !self.finished)?;
+        Some(until.saturating_duration_since(since))
     }
 }
 

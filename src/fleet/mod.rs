@@ -72,6 +72,8 @@ pub struct Held {
     pub places: usize,
     /// Slots of connections with a limit in flight.
     pub slots: usize,
+    /// Shares of the connections' quotas that were neither settled nor released.
+    pub reservations: usize,
     /// Circuits' tickets that were not settled.
     pub tickets: usize,
     /// Attempts on the wire.
@@ -93,8 +95,10 @@ pub struct Ask {
     pub last_resort: bool,
     /// How long it may wait in line.
     pub patience: Duration,
-    /// Tokens to reserve.
+    /// Tokens of the prompt, as far as one can tell.
     pub estimate: u64,
+    /// Tokens to reserve for the answer besides.
+    pub answer: u64,
 }
 
 /// Whether a target may be asked.
@@ -165,7 +169,7 @@ impl Fleet {
     /// Opens an attempt. Where it cannot be made now (circuit open, resting, the line longer than `patience`), its only
     /// signal is [`Kind::Unavailable`].
     pub fn open(&self, ask: Ask) -> Attempt {
-        let Ask { target, call, delivered, others, last_resort, patience, estimate } = ask;
+        let Ask { target, call, delivered, others, last_resort, patience, estimate, answer } = ask;
         let Some(gate) = self.gate(&target) else { return Attempt::refused(unknown(&target)) };
         let wish = Wish {
             model: Arc::clone(&target.model),
@@ -173,7 +177,8 @@ impl Fleet {
             may_try: last_resort || (!delivered && others),
             last_resort,
             patience,
-            estimate,
+            prompt: estimate,
+            estimate: estimate.saturating_add(answer),
         };
         match gate.look(&wish, now()) {
             Look::No(failure) => Attempt::refused(failure),
@@ -259,6 +264,7 @@ impl Held {
         Self {
             places: self.places + other.places,
             slots: self.slots + other.slots,
+            reservations: self.reservations + other.reservations,
             tickets: self.tickets + other.tickets,
             flights: self.flights + other.flights,
         }

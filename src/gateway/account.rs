@@ -44,8 +44,9 @@ pub fn of<'a>(turns: impl IntoIterator<Item = &'a TurnRecord>) -> Account {
     sums.account()
 }
 
+/// An account under way, for more turns than anybody would keep.
 #[derive(Debug, Default)]
-struct Sums {
+pub struct Sums {
     turns: usize,
     hedged: usize,
     hedges_won: usize,
@@ -69,7 +70,8 @@ struct Mean {
 // === impl Sums ===
 
 impl Sums {
-    fn add(&mut self, turn: &TurnRecord) {
+    /// Counts one more turn.
+    pub fn add(&mut self, turn: &TurnRecord) {
         self.turns += 1;
         let challengers = || turn.attempts.iter().filter(|a| is_challenge(a) && was_sent(a));
         let count = challengers().count();
@@ -94,7 +96,8 @@ impl Sums {
         }
     }
 
-    fn account(&self) -> Account {
+    /// The account of all turns so far.
+    pub fn account(&self) -> Account {
         let of_turns = |count: usize| share(count as f64, self.turns as f64);
         Account {
             turns: self.turns,

@@ -375,6 +375,7 @@ impl Engine {
             last_resort: self.last_resort,
             patience: open.patience,
             estimate: self.live.estimate,
+            answer: target.max_output.map_or(self.live.answer, |most| self.live.answer.min(most)),
         })
     }
 

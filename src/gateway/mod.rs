@@ -76,6 +76,8 @@ pub(crate) struct LiveTurn {
     started: SystemTime,
     /// An estimate of the prompt's tokens.
     estimate: u64,
+    /// Tokens that are reserved for the answer.
+    answer: u64,
     hangup: CancellationToken,
     gateway: Arc<Inner>,
     /// What was configured when it began.
@@ -305,7 +307,8 @@ impl LiveTurn {
         patience: Duration,
     ) -> Result<Self, Refusal> {
         let estimate = request.estimated_prompt();
-        let permits = setup.admission.admit(caller, estimate, drive::now())?;
+        let answer = request.max_tokens.unwrap_or(0).min(RESERVED);
+        let permits = setup.admission.admit(caller, estimate.saturating_add(answer), drive::now())?;
         let seat = room::enter(&inner.room, &setup.config.server, &route.level, patience, &inner.hangup).await?;
         Ok(Self {
             id: format!("turn_{:032x}", rand::random::<u128>()),
@@ -313,6 +316,7 @@ impl LiveTurn {
             tenant: caller.tenant.clone(),
             started: SystemTime::now(),
             estimate,
+            answer,
             hangup: inner.hangup.child_token(),
             gateway: Arc::clone(inner),
             setup,
@@ -353,6 +357,10 @@ pub(crate) fn dial(connection: &Connection) -> Result<Option<Arc<dyn Upstream>>,
 pub fn speaks(id: DialectId) -> bool {
     dialect::of(id).is_some()
 }
+
+/// The most tokens that are reserved for an answer, whatever was asked for: most answers are much shorter than they may be,
+/// and what one really takes is settled at its end.
+const RESERVED: u64 = 4096;
 
 /// How many ended turns are remembered.
 const RECENT: usize = 1000;

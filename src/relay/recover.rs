@@ -7,6 +7,7 @@ use super::race::NO_BUDGET;
 use super::sieve::Sieve;
 use super::{Action, AttemptId, Ending, Open, Phase, Relay, Runner};
 use crate::failure::{Disposition, Failure, Kind, Remedy, RetryAt, Verdict};
+use crate::health::backoff;
 use crate::routing::plan::State;
 use crate::routing::{Delivery, History, RateLimited};
 use crate::turn::resume::{Anchor, Carry, Continue, How, Origin};
@@ -30,6 +31,7 @@ impl Relay {
         if failure.kind == Kind::Unavailable {
             self.plan.give_back(seat);
         }
+        self.plan.seat_mut(seat).paid = false;
         if failure.said.code == NO_BUDGET {
             // Nobody failed: the suspicion cannot be acted on.
             self.plan.seat_mut(seat).state = State::Fresh;
@@ -75,7 +77,7 @@ impl Relay {
             Disposition::Again if silent => {
                 let pause = Duration::from_secs_f64(0.25 * (0.5 + self.race.jitter()));
                 if self.may_retry(failure) && pause < self.plan.seat(seat).patience(now) {
-                    self.plan.take_retry();
+                    self.plan.take_retry(seat);
                     self.wait(seat, pause, now);
                 } else {
                     self.go_on(seat, failure, now);
@@ -102,7 +104,11 @@ impl Relay {
     }
 
     fn wait_or_switch(&mut self, seat: usize, failure: &Failure, now: Instant) {
-        let patience = self.plan.seat(seat).patience(now);
+        // Nothing was sent to a target that rests, so the wait as such costs no retry. Its time counts, or it would have
+        // no end.
+        let rests = failure.said.code == RESTING;
+        let patience =
+            if rests { self.plan.seat(seat).patience_to_rest(now) } else { self.plan.seat(seat).patience(now) };
         let told = failure.retry_at.map(|at| at.after(SystemTime::UNIX_EPOCH)).filter(|_| is_relative(failure));
         let fits = |wait: &Duration| *wait <= self.policy.retry_after_cap && self.plan.has_retry() && !failure.no_retry;
         let somebody = self.next_seat().is_some();
@@ -119,7 +125,10 @@ impl Relay {
         };
         match wait {
             Some(wait) => {
-                self.plan.take_retry();
+                let taken = if rests { self.plan.take_rest(seat) } else { self.plan.take_retry(seat) };
+                if !taken {
+                    return self.go_on(seat, failure, now);
+                }
                 self.wait(seat, wait, now);
             }
             None => self.go_on(seat, failure, now),
@@ -129,10 +138,8 @@ impl Relay {
     /// `min(cap, base·2^a + U(0, base))` before try `a + 1`.
     fn backoff(&self, tries: u32) -> Duration {
         let policy = &self.policy.level.backoff;
-        let growth = policy.base.saturating_mul(1 << tries.saturating_sub(1).min(20));
         // The jitter must differ between turns, not within one: the seed is the turn's.
-        let share = (self.policy.seed >> 11) as f64 / (1_u64 << 53) as f64;
-        (growth + policy.base.mul_f64(share)).min(policy.cap)
+        backoff::pause(policy.base, policy.cap, tries.saturating_sub(1), self.policy.seed)
     }
 
     fn wait(&mut self, seat: usize, wait: Duration, now: Instant) {
@@ -171,7 +178,7 @@ impl Relay {
     }
 
     fn rescue(&mut self, seat: usize, now: Instant) {
-        self.plan.take_retry();
+        self.plan.take_retry(seat);
         self.plan.seat_mut(seat).rescued = true;
         if self.turn.is_silent() {
             let pause = Duration::from_secs_f64(0.25 * (0.5 + self.race.jitter()));
@@ -235,7 +242,7 @@ impl Relay {
         let id = AttemptId(self.next_id);
         self.next_id += 1;
         let (carry, sieve) = self.carry(seat);
-        self.plan.open(seat);
+        self.plan.open(seat, now);
         let target = Arc::clone(&self.plan.seat(seat).candidate.target);
         self.journal.open(id, &target, cause, &carry, now);
         self.runners.push(Runner { id, seat, clocks: Clocks::default(), sieve, parked: None, ended: false });

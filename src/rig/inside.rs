@@ -12,6 +12,7 @@ use crate::event::Signal;
 use crate::failure::{Failure, Kind, Stage};
 use crate::upstream::{Call, Upstream};
 use futures::stream::{BoxStream, StreamExt};
+use http::HeaderValue;
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -146,7 +147,10 @@ fn answer(shared: &Shared, number: u64, call: &Call) -> Vec<(Duration, Signal)> 
         return refused("this provider speaks Chat Completions and Messages, in JSON");
     };
     let model = body["model"].as_str().unwrap_or_default();
-    let script: Arc<Script> = match shared.scripts.choose(&Inquiry { number, path, api, model, body: &body }) {
+    let word = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let headers: Vec<_> = call.wire.headers.iter().map(|(name, value)| (name.to_string(), word(value))).collect();
+    let inquiry = Inquiry { number, path, api, model, headers: &headers, body: &body };
+    let script: Arc<Script> = match shared.scripts.choose(&inquiry) {
         Ok(script) => script,
         Err(super::origin::NoModel(why)) => return refused(&why),
     };

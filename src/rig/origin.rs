@@ -15,7 +15,7 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -60,6 +60,8 @@ pub struct Inquiry<'a> {
     pub api: Api,
     /// The model that it names; empty if none.
     pub model: &'a str,
+    /// Its headers, names in lower case.
+    pub headers: &'a [(String, String)],
     /// Its body.
     pub body: &'a Value,
 }
@@ -76,6 +78,9 @@ struct Shared {
     records: Arc<Records>,
     number: AtomicU64,
     seed: u64,
+    places: Arc<Semaphore>,
+    /// The most connections that were open at once.
+    most: AtomicUsize,
     stop: CancellationToken,
 }
 
@@ -102,6 +107,8 @@ impl Origin {
             records: Arc::new(Records::default()),
             number: AtomicU64::new(0),
             seed,
+            places: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
+            most: AtomicUsize::new(0),
             stop: CancellationToken::new(),
         });
         let tasks = TaskTracker::new();
@@ -125,6 +132,11 @@ impl Origin {
     /// What it was asked.
     pub fn records(&self) -> &Records {
         &self.shared.records
+    }
+
+    /// How many connections were open at the same time, at most, the idle ones included.
+    pub fn most_connections(&self) -> usize {
+        self.shared.most.load(Ordering::Relaxed)
     }
 
     /// Stops: breaks every connection and waits until all are gone.
@@ -200,15 +212,15 @@ impl fmt::Debug for Scripts {
 // === serving ===
 
 async fn accept(listener: TcpListener, shared: Arc<Shared>, tasks: TaskTracker) {
-    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        let Ok(place) = Arc::clone(&shared.places).acquire_owned().await else { return };
         let accepted = tokio::select! {
             () = shared.stop.cancelled() => return,
             accepted = listener.accept() => accepted,
         };
         match accepted {
             Ok((stream, _)) => {
+                shared.most.fetch_max(MAX_CONNECTIONS - shared.places.available_permits(), Ordering::Relaxed);
                 let shared = Arc::clone(&shared);
                 tasks.spawn(async move {
                     let _place = place;
@@ -285,7 +297,7 @@ async fn play_script(connection: &mut Connection, head: Head, body: &BytesMut, a
     };
     let number = shared.number.fetch_add(1, Ordering::Relaxed);
     let model = json.get("model").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let inquiry = Inquiry { number, path: &head.path, api, model: &model, body: &json };
+    let inquiry = Inquiry { number, path: &head.path, api, model: &model, headers: &head.headers, body: &json };
     let chosen = shared.scripts.choose(&inquiry);
     let script = match &chosen {
         Ok(script) => Arc::clone(script),

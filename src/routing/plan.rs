@@ -33,6 +33,8 @@ pub struct Plan {
     seats: Vec<Seat>,
     retries: u32,
     opens: u32,
+    /// Waits for a target that rests which are left.
+    rests: u32,
 }
 
 /// A candidate and what it has been through in this turn.
@@ -42,12 +44,16 @@ pub struct Seat {
     pub candidate: Candidate,
     /// What it has been through.
     pub state: State,
+    /// When it was first to be opened in this turn, whether anything was sent or not.
+    pub first_opened: Option<Instant>,
     /// When it was first sent a request in this turn: `first_token` runs from there, through retries and waits.
     pub first_sent: Option<Instant>,
     /// How often it was opened.
     pub tries: u32,
     /// It was asked once more for the rest after it broke.
     pub rescued: bool,
+    /// A retry was taken for the attempt that comes next, or that is open.
+    pub paid: bool,
     /// A failure of it was counted against its health; a turn counts once per target.
     pub counted: bool,
     /// Use the instruct continuation, whatever the candidate says.
@@ -78,7 +84,7 @@ impl Plan {
     pub fn new(candidates: Vec<Candidate>, retries: u32) -> Self {
         let seats: Vec<Seat> = candidates.into_iter().map(Seat::new).collect();
         let opens = u32::try_from(2 * seats.len()).unwrap_or(u32::MAX).saturating_add(retries);
-        Self { seats, retries, opens }
+        Self { seats, retries, opens, rests: RESTS }
     }
 
     /// The seats, in chain order.
@@ -122,11 +128,12 @@ impl Plan {
             .min_by_key(rank)
     }
 
-    /// Takes one of the turn's retries; `false` if none is left.
-    pub fn take_retry(&mut self) -> bool {
-        let left = self.retries > 0 && self.opens > 0;
+    /// Takes one of the turn's retries for `index`; `false` if none is left.
+    pub fn take_retry(&mut self, index: usize) -> bool {
+        let left = self.has_retry();
         if left {
             self.retries -= 1;
+            self.seats[index].paid = true;
         }
         left
     }
@@ -136,12 +143,21 @@ impl Plan {
         self.retries > 0 && self.opens > 0
     }
 
+    /// Takes one of the waits for `index` to have rested; `false` if none is left. What comes after it is a retry only if
+    /// something was sent before.
+    pub fn take_rest(&mut self, index: usize) -> bool {
+        let left = self.rests > 0 && (self.seats[index].tries == 0 || self.take_retry(index));
+        self.rests -= u32::from(left);
+        left
+    }
+
     /// Notes that an attempt at `index` is opened.
-    pub fn open(&mut self, index: usize) {
+    pub fn open(&mut self, index: usize, now: Instant) {
         self.opens = self.opens.saturating_sub(1);
         let seat = &mut self.seats[index];
         seat.state = State::Open;
         seat.tries += 1;
+        seat.first_opened.get_or_insert(now);
     }
 
     /// Whether an attempt may be opened without taking it from a seat that may be needed later.
@@ -150,10 +166,11 @@ impl Plan {
         self.opens as usize > needed
     }
 
-    /// Takes back that an attempt at `index` was opened: it could not be, so it was no try.
+    /// Takes back that an attempt at `index` was opened: it could not be, so it was no try and no retry.
     pub fn give_back(&mut self, index: usize) {
         self.opens += 1;
         let seat = &mut self.seats[index];
+        self.retries += u32::from(std::mem::take(&mut seat.paid));
         seat.tries = seat.tries.saturating_sub(1);
     }
 
@@ -176,14 +193,22 @@ impl Seat {
         Self {
             candidate,
             state: State::Fresh,
+            first_opened: None,
             first_sent: None,
             tries: 0,
             rescued: false,
+            paid: false,
             counted: false,
             instruct: false,
             strip_reasoning: false,
             drops: Vec::new(),
         }
+    }
+
+    /// What is left of its `first_token` at `now` for somebody who waits for its rests: those before the first send count.
+    pub fn patience_to_rest(&self, now: Instant) -> Duration {
+        let limit = self.candidate.timeouts.first_token;
+        self.first_opened.map_or(limit, |at| limit.saturating_sub(now.saturating_duration_since(at)))
     }
 
     /// How it continues a turn, after what it refused.
@@ -215,6 +240,9 @@ impl Candidate {
     }
 }
 
+/// So often a turn may wait for the end of a rest that others caused.
+const RESTS: u32 = 64;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -225,6 +253,10 @@ mod tests {
         target.domains = domains.iter().map(|d| (*d).to_owned()).collect();
         target.quality = quality;
         Candidate::new(Arc::new(target), Timeouts::default())
+    }
+
+    fn now() -> Instant {
+        tokio::time::Instant::now().into_std()
     }
 
     #[test]
@@ -244,10 +276,10 @@ mod tests {
             ],
             0,
         );
-        plan.open(0);
+        plan.open(0, now());
         plan.seat_mut(0).state = State::Failed;
         assert_eq!(plan.next(), Some(3));
-        plan.open(3);
+        plan.open(3, now());
         plan.seat_mut(3).state = State::Failed;
         assert_eq!(plan.next(), Some(1));
     }
@@ -255,10 +287,10 @@ mod tests {
     #[test]
     fn a_superseded_target_is_asked_again_only_when_nobody_else_is_left() {
         let mut plan = Plan::new(vec![candidate("a", &[], 1), candidate("b", &[], 1)], 0);
-        plan.open(0);
+        plan.open(0, now());
         plan.seat_mut(0).state = State::Superseded;
         assert_eq!(plan.next(), Some(1));
-        plan.open(1);
+        plan.open(1, now());
         plan.seat_mut(1).state = State::Failed;
         assert_eq!(plan.next(), Some(0));
     }
@@ -268,7 +300,7 @@ mod tests {
         let mut plan = Plan::new(vec![candidate("a", &[], 1)], 1);
         let mut opened = 0;
         while let Some(index) = plan.next() {
-            plan.open(index);
+            plan.open(index, now());
             plan.seat_mut(index).state = State::Superseded;
             opened += 1;
         }

@@ -55,6 +55,12 @@ fn what_cannot_be_kept_is_named() {
         let told = told(&text);
         assert!(told.iter().any(|line| line.contains(expected)), "{expected}\n{}", told.join("\n"));
     }
+    let rare = |breaker: &str| two(&format!("{}\n{breaker}", limited(1, "rpm = 15")), &url(2), "");
+    let told_of_rare = told(&rare(""));
+    let blind = "connections.a: 15 requests a minute are 15 in the breaker's window (1m), below `min_samples` (100)";
+    assert!(told_of_rare.iter().any(|line| line.contains(blind)), "{}", told_of_rare.join("\n"));
+    let sees = told(&rare("breaker = { min_samples = 20, window = \"2m\" }"));
+    assert!(!sees.iter().any(|line| line.contains("min_samples")), "{}", sees.join("\n"));
     let same = two(&limited(1, "rpm = 5000"), &url(2), "");
     assert!(!told(&same).iter().any(|line| line.contains("only")), "who has no limit takes all");
     let quiet = level("retries = 0\ntimeouts = { first_token = \"1s\" }", "", "");

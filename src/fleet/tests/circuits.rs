@@ -228,6 +228,34 @@ async fn races_that_a_slow_target_loses_open_its_circuit() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn races_that_a_target_loses_in_mid_turn_open_its_circuit_too() {
+    let latency = Latency { p95: Some(800 * MS), over_baseline: None, baseline: None };
+    // One in five falls silent after its first word, and is given up for another after a second, or after half of one.
+    for (patience, opens) in [(SECOND, true), (500 * MS, false)] {
+        let policy = Policy { latency: latency.clone(), ..Policy::default() };
+        let (fleet, _) =
+            one(
+                policy,
+                ConnectionLimits::default(),
+                |n| {
+                    if n % 5 == 4 { vec![(100 * MS, text("Hel"))] } else { good() }
+                },
+            );
+        for _ in 0..250 {
+            let mut attempt = fleet.open(ask("m"));
+            let all = async { while attempt.next().await.is_some() {} };
+            let overtaken = timeout(100 * MS + patience, all).await.is_err();
+            // Whoever gives up has listened until then.
+            let _ = timeout(Duration::ZERO, attempt.next()).await;
+            attempt.settle(if overtaken { Verdict::Abandon } else { Verdict::Serve });
+        }
+        let cause = fleet.journal(0).first().map(|entry| entry.cause);
+        assert_eq!(cause, opens.then_some(Cause::Latency), "given up after {patience:?}");
+        assert_eq!(circuit(&fleet, "m").failures, 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_operator_holds_a_whole_connection_open() {
     let (fleet, heard) = one(strict(), ConnectionLimits::default(), |_| good());
     finish(fleet.open(ask("m"))).await;

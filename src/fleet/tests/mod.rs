@@ -134,6 +134,7 @@ fn ask(model: &str) -> Ask {
         last_resort: false,
         patience: 8 * SECOND,
         estimate: 100,
+        answer: 0,
     }
 }
 

@@ -148,6 +148,36 @@ async fn tokens_are_settled_by_usage() {
     assert!(2 * SECOND < wait && wait < 4 * SECOND, "the estimate stands where no usage came: {wait:?}");
 }
 
+fn broken() -> Signal {
+    Signal::Failed(Box::new(Failure::new(Kind::Reset, Stage::Streaming)))
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_answer_is_reserved_and_what_is_not_used_of_it_comes_back() {
+    let used = Usage { prompt: Some(100), completion: Some(50), ..Usage::default() };
+    let (fleet, heard) = one(strict(), limits(None, None, Some(10_000)), move |n| match n {
+        0 => vec![
+            (MS, Signal::Step(Step::of(Event::Usage(Box::new(used.clone()))))),
+            (MS, Signal::Step(Step::of(Event::Finish { choice: 0, reason: Finish::Stop, stop_sequence: None }))),
+            (SECOND, Signal::Ended),
+        ],
+        // Nobody tells the usage of one that breaks: it is what was asked and what was heard.
+        1 => vec![(MS, text(&"word ".repeat(80))), (MS, broken())],
+        _ => good(),
+    });
+    let ask = |answer| Ask { answer, ..ask("m") };
+    let start = now();
+    // Of a thousand at once, all are reserved, so the second waits; by settling it goes when the first is over.
+    let (first, second) = (fleet.open(ask(5000)), fleet.open(ask(700)));
+    join_all([finish(first), finish(second)]).await;
+    let second = calls(&heard, start)[1];
+    assert!(4 * SECOND < second && second < 6 * SECOND, "it waited for what was reserved: {second:?}");
+    finish(fleet.open(ask(700))).await;
+    let third = calls(&heard, start)[2] - second;
+    assert!(third < 2 * SECOND, "a hundred and what was said, not eight hundred: {third:?}");
+    assert_at_rest(&fleet);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_line_for_slots_ends_with_ones_patience() {
     let (fleet, _) = one(strict(), limits(Some(1), None, None), |_| vec![(3600 * SECOND, Signal::Opened)]);

@@ -58,7 +58,7 @@ async fn live(fleet: Fleet, seed: u64) {
     ask.call.credential = (pick(4) == 0).then(|| "key-T".into());
     (ask.delivered, ask.others, ask.last_resort) = (pick(3) == 0, pick(3) != 0, pick(4) == 0);
     ask.patience = Duration::from_millis(pick(6000));
-    ask.estimate = pick(2000);
+    (ask.estimate, ask.answer) = (pick(2000), pick(2000));
     let mut attempt = fleet.open(ask);
     let mut verdict = Verdict::Abandon;
     let (steps, bound) = (pick(12), Duration::from_millis(pick(5000)));
@@ -88,6 +88,12 @@ fn check(fleet: &Fleet, heard: &Listeners) {
         let most = limits.in_flight.unwrap_or(usize::MAX);
         assert!(heard.most.load(Ordering::SeqCst) <= most, "more than {most} at once");
     }
+    // Who flies has a ticket, who has a ticket has a reservation, and where slots are limited, who flies has one.
+    let held = fleet.held();
+    let limited = heard.values().filter(|(limits, _)| limits.in_flight.is_some());
+    let limited: usize = limited.map(|(_, heard)| heard.live.load(Ordering::SeqCst)).sum();
+    assert!(held.flights <= held.tickets && held.tickets <= held.reservations, "{held:?}");
+    assert!(limited <= held.slots, "{limited} fly where slots are limited: {held:?}");
 }
 
 #[test]
@@ -114,6 +120,7 @@ fn whatever_happens_everything_comes_back() {
             }
             check(&fleet, &heard);
             assert_at_rest(&fleet);
+            assert_eq!(fleet.held(), Held::default(), "seed {seed}");
             for (limits, heard) in heard.values() {
                 assert_eq!(heard.live.load(Ordering::SeqCst), 0, "seed {seed}");
                 let calls = lock(&heard.calls).clone();

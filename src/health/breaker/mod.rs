@@ -13,11 +13,10 @@
 //! last opened or closed has nothing to say any more.
 
 use super::jitter::{Seeds, unit};
-use super::latency::Histogram;
 use crate::failure::Verdict;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
-use window::Window;
+use window::{Calm, Window};
 
 mod policy;
 mod state;
@@ -85,14 +84,6 @@ struct Tickets {
     probation: Option<(u64, Cause)>,
     /// Trials in a row that ended without a word on the target.
     abandoned: u32,
-}
-
-/// The stretch since it closed or was last judged, of a window's length at least.
-#[derive(Clone, Debug)]
-struct Calm {
-    since: Instant,
-    counts: Counts,
-    first_token: Histogram,
 }
 
 // === impl Breaker ===
@@ -173,6 +164,16 @@ impl Breaker {
             self.time(true, now);
         }
         self.judge(now);
+    }
+
+    /// The attempt is over in the middle of a silence of its answer that has lasted for `silence`. Past the bound it was
+    /// slow, though its first token was not: whoever is overtaken in every other turn must be noticed. To be called before
+    /// it is settled.
+    pub fn stalled(&mut self, ticket: &Ticket, silence: Duration, now: Instant) {
+        if self.heeds(ticket) && self.bound().is_some_and(|bound| bound < silence) {
+            self.time(true, now);
+            self.judge(now);
+        }
     }
 
     /// The attempt is over.
@@ -457,14 +458,6 @@ impl Breaker {
             self.log.pop_front();
         }
         self.log.push_back(transition);
-    }
-}
-
-// === impl Calm ===
-
-impl Calm {
-    fn new(now: Instant) -> Self {
-        Self { since: now, counts: Counts::default(), first_token: Histogram::default() }
     }
 }
 

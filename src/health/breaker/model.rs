@@ -193,6 +193,16 @@ impl Model {
         }
     }
 
+    fn stalled(&mut self, id: u64, silence: Duration, now: Instant) {
+        let Latency { p95, over_baseline, baseline } = self.policy.latency;
+        let bounds = [p95, baseline.zip(over_baseline).map(|(usual, factor)| usual.mul_f64(factor))];
+        let slow = bounds.into_iter().flatten().any(|bound| bound < silence);
+        if slow && self.counts_for_something(id) {
+            self.times.push((now, true));
+            self.judge(now);
+        }
+    }
+
     fn settle(&mut self, id: u64, verdict: Verdict, now: Instant) {
         let bad = matches!(verdict, Verdict::Fail | Verdict::Out);
         if self.trial == Some(id) {
@@ -342,6 +352,11 @@ fn play(seed: u64, start: Instant) -> Vec<Transition> {
                     let waited = Duration::from_millis(pick(seeds, 600));
                     breaker.silent(&ticket, waited, now);
                     model.timed(id, waited, false, now);
+                    model.adopt(&breaker);
+                } else if pick(seeds, 3) == 0 {
+                    let silence = Duration::from_millis(pick(seeds, 600));
+                    breaker.stalled(&ticket, silence, now);
+                    model.stalled(id, silence, now);
                     model.adopt(&breaker);
                 }
                 breaker.settle(ticket, verdict, now);

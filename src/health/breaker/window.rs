@@ -3,6 +3,7 @@
 //! Exact counts rather than a decaying average: an average can be moved by a short burst that the window as a whole does
 //! not bear out, and no one can say how many samples it stands for.
 
+use crate::health::latency::Histogram;
 use std::time::{Duration, Instant};
 
 /// Counts over the last [`BUCKETS`] buckets, the present one included.
@@ -27,6 +28,14 @@ pub struct Counts {
     pub timed: u32,
     /// Those of which it was.
     pub slow: u32,
+}
+
+/// The stretch since the circuit closed or was last judged, of a window's length at least.
+#[derive(Clone, Debug)]
+pub(super) struct Calm {
+    pub(super) since: Instant,
+    pub(super) counts: Counts,
+    pub(super) first_token: Histogram,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -80,6 +89,14 @@ impl Window {
     fn number(&self, now: Instant) -> u64 {
         let age = now.saturating_duration_since(self.origin).as_nanos() / self.width.as_nanos();
         u64::try_from(age).unwrap_or(u64::MAX - BUCKETS as u64)
+    }
+}
+
+// === impl Calm ===
+
+impl Calm {
+    pub(super) fn new(now: Instant) -> Self {
+        Self { since: now, counts: Counts::default(), first_token: Histogram::default() }
     }
 }
 

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 pub struct Quota {
     requests: Option<Rate>,
     tokens: Option<Rate>,
+    /// Reservations that were neither settled nor released.
+    outstanding: usize,
 }
 
 /// A rate with a burst.
@@ -20,6 +22,8 @@ pub struct Rate {
     per_minute: u64,
     /// The most units at once; at least one.
     burst: u64,
+    /// How long a minute is taken to be.
+    minute: Duration,
     /// When all that was taken is paid back; `None` before anything was.
     paid_at: Option<Instant>,
 }
@@ -38,12 +42,23 @@ impl Quota {
     /// [`BURST`].
     pub fn per_minute(rpm: Option<u64>, tpm: Option<u64>) -> Self {
         let rate = |per_minute: u64| Rate::new(per_minute, per_minute * BURST.as_secs() / 60);
-        Self { requests: rpm.map(rate), tokens: tpm.map(rate) }
+        Self { requests: rpm.map(rate), tokens: tpm.map(rate), outstanding: 0 }
+    }
+
+    /// The same for a provider that counts what arrives, when requests arrive up to `late` later than they were taken. Below
+    /// ten a minute there is no tenth to spare, and two that come closer together than they were taken are one too many:
+    /// so the minute is taken to be longer by that.
+    pub fn counted_elsewhere(rpm: Option<u64>, tpm: Option<u64>, late: Duration) -> Self {
+        let mut quota = Self::per_minute(rpm, tpm);
+        if let Some(rate) = quota.requests.as_mut().filter(|rate| rate.per_minute * BURST.as_secs() < 60) {
+            rate.minute += late;
+        }
+        quota
     }
 
     /// A quota of these rates.
     pub fn new(requests: Option<Rate>, tokens: Option<Rate>) -> Self {
-        Self { requests, tokens }
+        Self { requests, tokens, outstanding: 0 }
     }
 
     /// When a request of about `estimate` tokens is allowed: `now` or later. Others may be faster.
@@ -69,6 +84,7 @@ impl Quota {
         if let Some(rate) = &mut self.tokens {
             rate.take(tokens, now);
         }
+        self.outstanding += 1;
         Ok(Reservation { tokens })
     }
 
@@ -77,6 +93,7 @@ impl Quota {
     #[expect(clippy::needless_pass_by_value, reason = "a reservation is used up")]
     pub fn settle(&mut self, reservation: Reservation, used: u64, now: Instant) {
         let Reservation { tokens } = reservation;
+        self.outstanding = self.outstanding.saturating_sub(1);
         if let Some(rate) = &mut self.tokens {
             if used < tokens {
                 rate.give(tokens - used);
@@ -90,12 +107,18 @@ impl Quota {
     #[expect(clippy::needless_pass_by_value, reason = "a reservation is used up")]
     pub fn release(&mut self, reservation: Reservation) {
         let Reservation { tokens } = reservation;
+        self.outstanding = self.outstanding.saturating_sub(1);
         if let Some(rate) = &mut self.requests {
             rate.give(1);
         }
         if let Some(rate) = &mut self.tokens {
             rate.give(tokens);
         }
+    }
+
+    /// How many reservations were neither settled nor released.
+    pub fn outstanding(&self) -> usize {
+        self.outstanding
     }
 
     /// Whether a request of about `estimate` tokens would wait for tokens longer than for its turn.
@@ -124,7 +147,7 @@ impl Reservation {
 impl Rate {
     /// `per_minute` units a minute, `burst` at once; both at least one.
     pub fn new(per_minute: u64, burst: u64) -> Self {
-        Self { per_minute: per_minute.max(1), burst: burst.max(1), paid_at: None }
+        Self { per_minute: per_minute.max(1), burst: burst.max(1), minute: Duration::from_secs(60), paid_at: None }
     }
 
     /// When `units` are allowed. More than the burst are allowed when the whole burst is.
@@ -146,7 +169,7 @@ impl Rate {
 
     /// How long the rate takes to give `units`, rounded up.
     fn cost(&self, units: u64) -> Duration {
-        let nanos = (u128::from(units) * MINUTE_NANOS).div_ceil(u128::from(self.per_minute));
+        let nanos = (u128::from(units) * self.minute.as_nanos()).div_ceil(u128::from(self.per_minute));
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 }
@@ -154,8 +177,6 @@ impl Rate {
 /// How much of a rate may be taken at once: a tenth of a minute's worth. So no minute sees more than the rate and a tenth
 /// of it, wherever the provider's own minute begins.
 pub const BURST: Duration = Duration::from_secs(6);
-
-const MINUTE_NANOS: u128 = 60_000_000_000;
 
 #[cfg(test)]
 mod tests;

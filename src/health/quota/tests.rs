@@ -103,6 +103,7 @@ fn it_agrees_with_a_bucket_filled_drop_by_drop() {
                     }
                 }
             }
+            assert_eq!(quota.outstanding(), held.len(), "seed {seed}: reservations");
         }
     }
 }
@@ -129,6 +130,34 @@ fn no_stretch_of_time_gets_more_than_the_burst_and_the_rate() {
                 let most = burst as f64 + (*to - *from).as_secs_f64() * rpm as f64 / 60.0 + 1e-6;
                 assert!(n as f64 + 1.0 <= most.floor().max(1.0), "{} in {:?} at {rpm} rpm", n + 1, *to - *from);
             }
+        }
+    }
+}
+
+#[test]
+fn what_arrives_late_is_never_a_tenth_over_in_any_minute() {
+    let start = start();
+    let late = Duration::from_millis(600);
+    for rpm in (1..40).chain([60, 99, 600]) {
+        for seed in 0..20 {
+            let mut seeds = Seeds::new(seed);
+            let mut quota = Quota::counted_elsewhere(Some(rpm), None, late);
+            let (mut arrived, mut now) = (Vec::new(), start);
+            while arrived.len() < 4 * rpm as usize {
+                match quota.reserve(0, now) {
+                    Ok(reservation) => {
+                        quota.settle(reservation, 0, now);
+                        // By half an interval at most, as the fleet's jitter is.
+                        let width = late.min(quota.interval() / 2);
+                        arrived.push(now + width.mul_f64((seeds.draw() % 1000) as f64 / 1000.0));
+                    }
+                    Err(ready) => now = ready,
+                }
+            }
+            arrived.sort();
+            let within = |n: usize| arrived[n..].iter().take_while(|at| **at - arrived[n] < 60 * SECOND).count();
+            let most = (0..arrived.len()).map(within).max().unwrap();
+            assert!(10 * most <= 11 * rpm as usize, "{most} arrived in a minute, at {rpm} rpm");
         }
     }
 }

@@ -242,6 +242,43 @@ fn a_rate_limit_over_the_cap_is_never_waited_for() {
     assert_eq!(play.moves(), "open0:a drop0:failed close:Exhausted(RateLimited)");
 }
 
+/// What the fleet answers while the target rests.
+fn rests(wait: Duration) -> Signal {
+    let mut failure = Failure::new(Kind::Unavailable, Stage::Connecting).ours();
+    failure.said.code = super::super::recover::RESTING.to_owned();
+    failure.retry_at = Some(RetryAt::In(wait));
+    Signal::Failed(Box::new(failure))
+}
+
+#[test]
+fn to_wait_for_a_rest_that_others_caused_costs_no_retry_but_time() {
+    let mut setup = setup(&["a"]);
+    setup.level.retries = 1;
+    let mut play = setup.begin();
+    for id in 0..3 {
+        play.signal(id, rests(secs(2)));
+        assert_eq!(play.moves(), format!("open{id}:a drop{id}:failed"));
+        play.pass(secs(2));
+    }
+    // Its own request is refused now: the one retry is for that.
+    play.sent(3).signal(3, limited(Some(secs(1)))).moves();
+    play.pass(secs(1)).signal(4, rests(secs(1)));
+    assert_eq!(play.moves(), "open4:a drop4:failed", "nothing was sent, so the retry is still there");
+    play.pass(secs(1)).sent(5).signal(5, limited(Some(secs(1))));
+    assert_eq!(play.moves(), "open5:a drop5:failed close:Exhausted(RateLimited)", "two requests, and no third");
+}
+
+#[test]
+fn rests_are_waited_for_no_longer_than_for_a_first_token() {
+    let mut setup = setup(&["a", "b"]);
+    setup.level.retries = 1;
+    let mut play = setup.begin();
+    play.signal(0, rests(secs(5))).pass(secs(5));
+    assert_eq!(play.moves(), "open0:a drop0:failed open1:a");
+    play.signal(1, rests(secs(4)));
+    assert_eq!(play.moves(), "drop1:failed open2:b", "nine seconds of eight");
+}
+
 #[test]
 fn white_space_alone_is_answered_from_the_start_and_not_told_twice() {
     let mut play = setup(&["a", "b"]).begin();
