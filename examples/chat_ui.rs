@@ -18,6 +18,8 @@ use std::error::Error;
 use std::io::{BufRead, IsTerminal, Write, stdin, stdout};
 use std::time::Duration;
 
+pub(crate) const ABOUT: &str = "A chat in the terminal that survives its provider.";
+
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let options = Options::parse();

@@ -28,6 +28,8 @@ use std::future::poll_fn;
 use std::io::Write;
 use std::sync::Arc;
 
+pub(crate) const ABOUT: &str = "Segue as a library: a gateway inside your own program.";
+
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let options = Options::parse();

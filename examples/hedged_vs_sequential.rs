@@ -16,6 +16,9 @@ use segue::bench::{failover_real, plot};
 use stage::Options;
 use std::error::Error;
 
+pub(crate) const ABOUT: &str =
+    "Sequential fallback and hedged requests, side by side over the same turns of an incident.";
+
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let options = Options::parse();

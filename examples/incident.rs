@@ -23,6 +23,7 @@ use std::time::Duration;
 
 /// The options of all examples, and how the day goes.
 #[derive(Debug, Parser)]
+#[command(about = ABOUT)]
 struct Wishes {
     #[command(flatten)]
     options: Options,
@@ -41,6 +42,9 @@ enum Shape {
     /// 8 % of them fail all the time and first tokens take twice as long, at ten turns a second.
     Flat,
 }
+
+pub(crate) const ABOUT: &str =
+    "Fifteen hours of elevated errors in virtual time: what clients see, and what the circuit does.";
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {

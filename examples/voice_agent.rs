@@ -75,6 +75,9 @@ impl Ear {
     }
 }
 
+pub(crate) const ABOUT: &str =
+    "A voice agent's loop, and what its listener hears while providers stall, reset and dribble.";
+
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let options = Options::parse();

@@ -15,6 +15,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// Options that all examples have.
 #[derive(Debug, Parser)]
+#[command(about = crate::ABOUT)]
 pub(crate) struct Options {
     /// A gateway (or provider) that speaks Chat Completions, to be used instead of one with scripted providers.
     #[arg(long, value_name = "URL", requires = "model")]
