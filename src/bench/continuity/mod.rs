@@ -1,0 +1,12 @@
+//! The continuity benchmark: what of a conversation is left after its provider failed.
+//!
+//! After ContinuityBench: a fact is told in the first message of a conversation, unrelated turns follow, a provider fails
+//! as a manifest says, and at the end the fact is asked for. Beyond it this measures streams: failures in the middle of an
+//! answer, several in a row, and whether the text that the listener got is one text.
+//!
+//! [`suite`] holds the conversations, [`manifest`] what fails when, [`record`] what was heard; everything that is reported
+//! is computed from records.
+
+pub mod manifest;
+pub mod record;
+pub mod suite;
