@@ -5,8 +5,12 @@
 //! answer, several in a row, and whether the text that the listener got is one text.
 //!
 //! [`suite`] holds the conversations, [`manifest`] what fails when, [`record`] what was heard; everything that is reported
-//! is computed from records.
+//! is computed from records: [`judge`] says whether the fact was kept, [`score`] makes numbers of it, [`report`] words,
+//! data and plots.
 
+pub mod judge;
 pub mod manifest;
 pub mod record;
+pub mod report;
+pub mod score;
 pub mod suite;
