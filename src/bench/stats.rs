@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn shares_have_known_intervals() {
-        // Per cent, to two places: the first two as published for 750 conversations, the third from a textbook.
+        // Per cent, to two places.
         let known = [
             (744, 750, 98.27, 99.63),
             (0, 750, 0.0, 0.51),

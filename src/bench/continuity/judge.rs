@@ -38,14 +38,15 @@ pub enum By {
     Nobody,
 }
 
-/// What is settled by looking; `None` where the fact is not found in an answer that is one.
+/// What is settled by looking; `None` where the fact is not found in an answer that is one. An answer that ended in an
+/// error, or without a finish, is none, whatever it says.
 ///
 /// The search ignores case and runs of white space. A fact that begins or ends with a digit must not go on with one, so
 /// that `42` is not found in `1420`; separators between digits (`4,217`) are ignored. Of a day (`17 October`) the forms
 /// `October 17`, `17th of October` and `October 17th` are the same.
 pub fn quick(conversation: &Conversation, heard: &Heard) -> Option<bool> {
     let answer = plain(&heard.text);
-    if matches!(heard.end, End::Error(_)) || answer.is_empty() || is_error(&answer) {
+    if heard.end != End::Finished || answer.is_empty() || is_error(&answer) {
         return Some(false);
     }
     let fact = plain(&conversation.expected_fact);

@@ -52,6 +52,7 @@ fn what_is_no_answer_kept_nothing() {
     }
     let told = Heard { end: End::Error("502".into()), ..heard("It is 4217.") };
     assert_eq!(quick(&conversation, &told), Some(false));
+    assert_eq!(quick(&conversation, &Heard { end: End::Cut, ..heard("It is 4217.") }), Some(false));
     // A model may well speak of errors.
     assert_eq!(quick(&conversation, &heard("No error there: 4217.")), Some(true));
 }
