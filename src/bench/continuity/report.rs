@@ -13,7 +13,7 @@ pub use words::{markdown, text};
 
 use super::judge::model::Agreement;
 use super::manifest::Shape;
-use super::score::{Kept, Score, Timed};
+use super::score::{Kept, Score, System, Timed};
 use crate::bench::machine::Machine;
 use serde::{Deserialize, Serialize};
 
@@ -128,7 +128,7 @@ pub fn json(report: &Report) -> String {
 
 // === helpers ===
 
-fn named<T>(trial: &Trial, half: impl Fn(&super::score::System) -> T) -> Vec<Named<T>> {
+fn named<T>(trial: &Trial, half: impl Fn(&System) -> T) -> Vec<Named<T>> {
     trial.score.systems.iter().map(|system| Named { name: system.name.clone(), of: half(system) }).collect()
 }
 

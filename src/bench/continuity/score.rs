@@ -180,7 +180,7 @@ impl Kept {
             }),
             by_mode: slices(records, |record| {
                 let mode = record.turns.iter().rev().find_map(|heard| heard.planned);
-                mode.map_or((0, "none".to_owned()), |mode| (1 + mode as u64, mode.name().to_owned()))
+                mode.map_or_else(|| (0, "none".to_owned()), |mode| (1 + mode as u64, mode.name().to_owned()))
             }),
             struck: records.iter().filter(|(record, _)| record.turns.iter().any(|heard| heard.struck)).count(),
             ..Self::default()

@@ -2,8 +2,8 @@
 
 use super::{Report, Setup, Trial};
 use crate::bench::continuity::manifest::Shape;
-use crate::bench::continuity::score::{Kept, Slice};
-use crate::bench::stats::Share;
+use crate::bench::continuity::score::{Causes, Kept, Slice};
+use crate::bench::stats::{Share, Spread, Summary};
 use crate::bench::table::{NONE, Table, millis, or_none};
 use std::fmt::Write as _;
 
@@ -38,9 +38,10 @@ pub fn markdown(report: &Report) -> String {
 fn setup(setup: &Setup) -> String {
     let Setup { suite, conversations, seed, runs, concurrency, client_retries, cooldown_ms, providers } = setup;
     let providers = providers.join(", ");
+    let times = if *runs == 1 { "run" } else { "runs" };
     let cooldown = millis(*cooldown_ms as f64);
     format!(
-        "{suite}: {conversations} conversations, {runs} runs, seed {seed}, {concurrency} at once, at most \
+        "{suite}: {conversations} conversations, {runs} {times}, seed {seed}, {concurrency} at once, at most \
          {client_retries} retries of the client, cooldown {cooldown} ms; providers: {providers}"
     )
 }
@@ -110,8 +111,8 @@ fn timed(trial: &Trial) -> Table {
     ]);
     for system in &trial.score.systems {
         let timed = &system.timed;
-        let clo = |pick: fn(&crate::bench::stats::Spread) -> f64| or_none(timed.clo.as_ref().map(pick), millis);
-        let gap = |pick: fn(&crate::bench::stats::Summary) -> f64| or_none(timed.gap.as_ref().map(pick), millis);
+        let clo = |pick: fn(&Spread) -> f64| or_none(timed.clo.as_ref().map(pick), millis);
+        let gap = |pick: fn(&Summary) -> f64| or_none(timed.gap.as_ref().map(pick), millis);
         table.row([
             system.name.clone(),
             clo(|clo| clo.mean),
@@ -169,7 +170,7 @@ fn remarks(trial: &Trial) -> Vec<String> {
     let mut lines = Vec::new();
     for system in &trial.score.systems {
         let causes = system.kept.not_kept;
-        if causes != super::super::score::Causes::default() {
+        if causes != Causes::default() {
             lines.push(format!(
                 "{}: facts not kept: {} forwarding failures (the history did not arrive), {} model failures (it did), \
                  {} without a finished answer, {} unknown.",
