@@ -9,6 +9,7 @@ mod failed;
 mod log;
 mod mock;
 mod paint;
+mod probe;
 mod problems;
 mod reload;
 mod serve;
@@ -36,6 +37,7 @@ enum Command {
     Demo(demo::Args),
     Serve(serve::Args),
     Check(check::Args),
+    Probe(probe::Args),
     Mock(mock::Args),
     Bench(bench::Args),
     Completions(completions::Args),
@@ -56,6 +58,7 @@ async fn run(command: Command) -> Result<ExitCode, Failed> {
         Command::Demo(args) => demo::run(&args).await,
         Command::Serve(args) => serve::run(&args).await,
         Command::Check(args) => check::run(&args),
+        Command::Probe(args) => probe::run(&args).await,
         Command::Mock(args) => mock::run(&args).await,
         Command::Bench(args) => bench::run(&args).await,
         Command::Completions(args) => completions::run(&args),
@@ -67,6 +70,7 @@ Examples:
   segue demo                        see it work, with nothing set up
   OPENAI_API_KEY=… segue serve      run it on the keys that you have
   segue check --config segue.toml   what is wrong with a configuration, or unwise
+  segue probe                       how quick its targets are, and the clocks that follow
   segue COMMAND --help              options, examples and exit codes of a command";
 
 #[cfg(test)]

@@ -172,7 +172,7 @@ fn direct(config: &mut Config, args: &Args) -> Result<(), Failed> {
 }
 
 /// Starts what stands for connections of the dialect `mock`.
-async fn built_in(config: &mut Config) -> Result<Vec<Origin>, Failed> {
+pub(super) async fn built_in(config: &mut Config) -> Result<Vec<Origin>, Failed> {
     let mut origins = Vec::new();
     for connection in config.connections.iter_mut().filter(|c| c.mock && c.base_url.is_none()) {
         let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));

@@ -180,6 +180,16 @@ fn clocks(level: &Level, out: &mut About<'_>) {
             "lower `first_token`, raise `turn`, or shorten the chain",
         );
     }
+    if let Some(queue) = level.queue.filter(|queue| *queue >= turn) {
+        out.warn(
+            format!(
+                "a turn may wait {} for its place, but ends after {}: it would never be asked",
+                show(queue),
+                show(turn)
+            ),
+            "lower `queue`, or raise `turn`",
+        );
+    }
     if client_write > turn {
         out.note(
             format!(
@@ -197,7 +207,7 @@ fn clocks(level: &Level, out: &mut About<'_>) {
                 let (a, b) = (show(first.1), show(second.1));
                 out.warn(
                     format!("{}: `{}` ({a}) is not shorter than `{}` ({b}): {what}", name(row), first.0, second.0),
-                    "",
+                    &format!("lower `{}`, or raise `{}`", first.0, second.0),
                 );
             }
         };
@@ -217,6 +227,7 @@ fn clocks(level: &Level, out: &mut About<'_>) {
             order(("stall", clocks.stall), ("idle", clocks.idle), "a silent target is given up by `idle` first");
         }
         order(("first_token", clocks.first_token), ("turn", turn), "the turn ends before a target is given up");
+        order(("stall", clocks.stall), ("turn", turn), "the turn ends before a silent target is given up");
         if row.target.reasons && clocks.thinking > turn {
             order(("thinking", clocks.thinking), ("turn", turn), "a turn may end while the model still thinks");
         }
@@ -268,21 +279,6 @@ fn races(level: &Level, out: &mut About<'_>) {
 
 /// Fallbacks that can do less than what they stand in for.
 fn capabilities(level: &Level, out: &mut About<'_>) {
-    let Some((primary, fallbacks)) = level.chain.split_first() else { return };
-    for row in fallbacks {
-        if let (Some(own), Some(first)) = (row.target.context_window, primary.target.context_window)
-            && own < first
-        {
-            out.note(
-                format!(
-                    "{} takes {own} tokens, {} {first}: longer conversations have one fallback less",
-                    name(row),
-                    name(primary)
-                ),
-                "",
-            );
-        }
-    }
     if let Some(min) = level.min_quality {
         for row in level.chain.iter().filter(|row| row.target.quality > min) {
             out.warn(
@@ -297,7 +293,7 @@ fn capabilities(level: &Level, out: &mut About<'_>) {
             "leave `continuation` at \"auto\" somewhere",
         );
     }
-    if !fallbacks.is_empty() && level.structured == Delivery::Hold {
+    if level.chain.len() > 1 && level.structured == Delivery::Hold {
         out.note(
             "structured output is held until it is whole and checked, because there is a fallback",
             "`structured = \"stream\"` gives it at once",

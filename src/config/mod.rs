@@ -25,6 +25,7 @@ mod tests;
 mod timeouts;
 mod units;
 mod value;
+pub mod write;
 pub mod zero;
 
 pub use connection::{Breaker, Connection, Http2, Latency};
@@ -52,6 +53,8 @@ pub struct Config {
     pub admin: Admin,
     /// The providers, in the order of the file.
     pub connections: Vec<Connection>,
+    /// The clocks of levels that set none of their own.
+    pub timeouts: Timeouts,
     /// The levels, in the order of the file.
     pub levels: Vec<Arc<Level>>,
     /// Who may ask; `None`: everyone.
@@ -151,7 +154,7 @@ fn read(top: &Section<'_>) -> Option<Config> {
             );
         }
     }
-    Some(Config { server, admin, connections, levels, tenants, limits, store, ledger, alerts })
+    Some(Config { server, admin, connections, timeouts: clocks, levels, tenants, limits, store, ledger, alerts })
 }
 
 fn seam_window(section: &Section<'_>) -> usize {

@@ -89,7 +89,7 @@ fn connection(connection: &Connection) -> Value {
     })
 }
 
-fn breaker(breaker: &Breaker) -> Value {
+pub(super) fn breaker(breaker: &Breaker) -> Value {
     let latency = breaker.latency.map(|l| json!({ "p95": l.p95.map(show), "over_baseline": l.over_baseline }));
     json!({
         "consecutive": breaker.consecutive,
@@ -103,7 +103,7 @@ fn breaker(breaker: &Breaker) -> Value {
     })
 }
 
-fn level(level: &Level) -> Value {
+pub(super) fn level(level: &Level) -> Value {
     json!({
         "chain": level.chain.iter().map(entry).collect::<Vec<_>>(),
         "timeouts": timeouts(&level.timeouts),

@@ -340,7 +340,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// A connection's upstream over HTTP; `None` for a dialect that is not built in.
-fn dial(connection: &Connection) -> Result<Option<Arc<dyn Upstream>>, String> {
+pub(crate) fn dial(connection: &Connection) -> Result<Option<Arc<dyn Upstream>>, String> {
     if dialect::of(connection.dialect).is_none() {
         return Ok(None);
     }

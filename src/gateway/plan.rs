@@ -11,7 +11,7 @@ use crate::fleet::{self, Availability};
 use crate::health::breaker;
 use crate::relay::Policy;
 use crate::routing::plan::Candidate;
-use crate::routing::{After, Continuation, Entry, Hedge, Level};
+use crate::routing::{After, Continuation, Entry, Hedge, Level, Target};
 use crate::store::ServedBy;
 use crate::turn::resume::How;
 use crate::upstream::http;
@@ -92,7 +92,7 @@ fn entries<'a>(level: &'a Level, request: &Request, caller: &Caller) -> Result<V
         entries.sort_by_key(place);
     }
     let prompt = request.estimated_prompt();
-    let fits = |e: &&Entry| e.target.context_window.is_none_or(|window| prompt + LEAST_ANSWER <= window);
+    let fits = |e: &&Entry| e.target.context_window.is_none_or(|window| prompt + Target::LEAST_ANSWER <= window);
     let fitting: Vec<&Entry> = entries.iter().copied().filter(fits).collect();
     if fitting.is_empty() {
         let message =
@@ -178,9 +178,6 @@ pub(super) fn limits(quota: &Quota, retry_after_cap: Duration) -> fleet::Connect
     let in_flight = quota.in_flight.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
     fleet::ConnectionLimits { in_flight, rpm: quota.rpm, tpm: quota.tpm, retry_after_cap }
 }
-
-/// The fewest tokens of an answer that a target must have room for.
-const LEAST_ANSWER: u64 = 16;
 
 /// Gaps up to this percentile of a target's own are normal for it.
 pub(crate) const NORMAL_GAP: f64 = 99.0;

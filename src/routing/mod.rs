@@ -268,6 +268,9 @@ impl Level {
 // === impl Target ===
 
 impl Target {
+    /// The fewest tokens of an answer that a target must have room for behind the prompt.
+    pub const LEAST_ANSWER: u64 = 16;
+
     /// A target about which nothing is known but its names.
     pub fn new(connection: impl Into<Arc<str>>, model: impl Into<Arc<str>>, dialect: DialectId) -> Self {
         let connection = connection.into();

@@ -6,6 +6,7 @@ pub(crate) mod attempt;
 pub(crate) mod h2;
 pub(crate) mod house;
 pub(crate) mod lines;
+pub(crate) mod program;
 pub(crate) mod races;
 pub(crate) mod raw;
 pub(crate) mod talk;

@@ -4,16 +4,54 @@
 use super::super::units::show;
 use super::super::{Config, Quota};
 use super::{About, list, name};
-use crate::routing::{Entry, Level};
+use crate::routing::{Entry, Level, Target};
 
 /// One of a connection's limits.
 type Limit = fn(&Quota) -> Option<u64>;
 
 /// Limits and budgets of a level that cannot be met.
 pub(super) fn judge(config: &Config, level: &Level, out: &mut About<'_>) {
+    windows(level, out);
     outputs(level, out);
     rates(config, level, out);
     retries(level, out);
+}
+
+/// A target is left out of a turn whose prompt does not fit its window.
+fn windows(level: &Level, out: &mut About<'_>) {
+    let Some((primary, fallbacks)) = level.chain.split_first() else { return };
+    let Some(first) = primary.target.context_window else { return };
+    // Of an unknown window the best is hoped.
+    let window = |row: &&Entry| row.target.context_window.unwrap_or(u64::MAX);
+    let Some(widest) = fallbacks.iter().map(|row| window(&row)).max() else { return };
+    for row in fallbacks.iter().filter(|row| window(row) < first.min(widest)) {
+        let own = window(&row);
+        out.warn(
+            format!(
+                "{} takes {own} tokens, {} {first}: requests with prompts over {} tokens skip it",
+                name(row),
+                name(primary),
+                prompt(own)
+            ),
+            "replace it by a model with a larger window, if such requests come",
+        );
+    }
+    if widest < first {
+        out.warn(
+            format!(
+                "{} takes {first} tokens, no fallback more than {widest}: requests with prompts over {} tokens have no \
+                 fallback",
+                name(primary),
+                prompt(widest)
+            ),
+            &format!("add a target with a `context_window` of {first} or more"),
+        );
+    }
+}
+
+/// The longest prompt for which a target with this window is asked.
+fn prompt(window: u64) -> u64 {
+    window.saturating_sub(Target::LEAST_ANSWER)
 }
 
 fn outputs(level: &Level, out: &mut About<'_>) {

@@ -107,6 +107,13 @@ fn clocks_that_cannot_be_kept_are_named() {
             "the targets may take 12s to their first tokens together, but the turn ends after 10s",
         ),
         (level("timeouts = { suspect = \"5s\" }"), "`suspect` (5s) is not shorter than `stall` (5s)"),
+        (level("timeouts = { suspect = \"6s\" }"), "lower `suspect`, or raise `stall`"),
+        (level("timeouts = { stall = \"20s\", turn = \"20s\" }"), "`stall` (20s) is not shorter than `turn` (20s)"),
+        (
+            level("shed_at = 0.9\nqueue = \"5m\""),
+            "a turn may wait 5m for its place, but ends after 5m: it would never be asked",
+        ),
+        (level("hedge = { after = \"p90\", min = \"9s\" }"), "a hedge may start after 9s, when `first_token` (8s)"),
         (level("timeouts = { stall = \"40s\" }"), "`stall` (40s) is not shorter than `idle` (30s)"),
         (level("timeouts = { connect = \"8s\" }"), "`connect` (8s) is not shorter than `first_token` (8s)"),
         (level("timeouts = { first_token = \"6m\" }"), "`first_token` (6m) is not shorter than `turn` (5m)"),
@@ -128,6 +135,36 @@ fn clocks_that_cannot_be_kept_are_named() {
 }
 
 #[test]
+fn windows_that_are_too_narrow_are_named_with_the_requests_that_do_not_fit() {
+    let told_of = |windows: &[Option<u64>]| {
+        let row = |(index, window): (usize, &Option<u64>)| {
+            let connection = if index == 0 { "a" } else { "b" };
+            let window = window.map(|w| format!(", context_window = {w}")).unwrap_or_default();
+            format!("{{ connection = \"{connection}\", model = \"{index}\"{window} }}, ")
+        };
+        let chain: String = windows.iter().enumerate().map(row).collect();
+        let lines = told(&format!("[levels.n]\nchain = [{chain}]"));
+        lines.into_iter().filter(|line| line.contains("prompts over")).collect::<Vec<_>>()
+    };
+    let same: [&[Option<u64>]; 4] =
+        [&[Some(9000), Some(9000)], &[Some(9000), None], &[None, Some(8000)], &[Some(9000), Some(10_000)]];
+    assert!(same.iter().all(|windows| told_of(windows).is_empty()));
+    assert_eq!(
+        told_of(&[Some(9000), Some(8000)]),
+        [
+            "warning: levels.n: a/0 takes 9000 tokens, no fallback more than 8000: requests with prompts over 7984 tokens \
+          have no fallback\n  help: add a target with a `context_window` of 9000 or more"
+        ]
+    );
+    let mixed = told_of(&[Some(9000), Some(8000), Some(9000)]);
+    assert_eq!(mixed.len(), 1, "{mixed:?}");
+    assert!(mixed[0].contains("warning: levels.n: b/1 takes 8000 tokens, a/0 9000: requests with prompts over 7984"));
+    let narrow = told_of(&[Some(9000), Some(4000), Some(8000)]);
+    assert_eq!(narrow.len(), 2, "{narrow:?}");
+    assert!(narrow[0].contains("b/1 takes 4000 tokens") && narrow[1].contains("no fallback more than 8000"));
+}
+
+#[test]
 fn places_that_never_serve_and_limits_that_never_count_are_named() {
     let key = "1".repeat(64);
     for (text, expected) in [
@@ -136,10 +173,6 @@ fn places_that_never_serve_and_limits_that_never_count_are_named() {
             "b/2 is of quality 3 and never serves",
         ),
         ("[levels.n]\nchain = [{ connection = \"a\", model = \"1\" }]".to_owned(), "warning: connections.b: no chain uses it"),
-        (
-            "[levels.n]\nchain = [{ connection = \"a\", model = \"1\", context_window = 9 }, { connection = \"b\", model = \"2\", context_window = 8 }]".to_owned(),
-            "b/2 takes 8 tokens, a/1 9",
-        ),
         (
             "[levels.n]\nchain = [{ connection = \"a\", model = \"1\", continuation = \"restart\" }]".to_owned(),
             "no target continues a turn",

@@ -22,7 +22,8 @@ const fn ms(n: u64) -> Duration {
 
 #[test]
 fn a_silent_file_gets_the_documented_defaults() {
-    let Config { server, admin, connections, levels, tenants, limits, store, ledger, alerts } = config("");
+    let Config { server, admin, connections, timeouts, levels, tenants, limits, store, ledger, alerts } = config("");
+    assert_eq!(timeouts, Timeouts::default());
     let Server { listen, max_body, buffer, max_turns, headers_after, keep_alive, drain, tls, domains, allow_anonymous } =
         server;
     assert_eq!(listen.to_string(), "127.0.0.1:8080");

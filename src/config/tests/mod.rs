@@ -8,6 +8,7 @@ mod defaults;
 mod files;
 mod sources;
 mod warnings;
+mod written;
 
 use super::{Config, Loaded, Places, Problem, Resolver, load};
 use std::collections::HashMap;

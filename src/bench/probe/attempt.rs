@@ -1,0 +1,215 @@
+//! One request to one target: the call that a turn's first attempt makes, and when what came back came.
+
+use super::{Subject, request};
+use crate::chat::Request;
+use crate::dialect::{self, Dialect, Expect};
+use crate::event::{Event, Signal, Step};
+use crate::failure::{Failure, Kind, Remedy, Stage};
+use crate::routing::Target;
+use crate::turn::resume::Carry;
+use crate::upstream::{Call, Upstream};
+use futures::{FutureExt, StreamExt};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
+
+/// Asks one target.
+pub(super) struct Asker {
+    target: Arc<Target>,
+    upstream: Arc<dyn Upstream>,
+    dialect: &'static dyn Dialect,
+    request: Request,
+    /// What the target was found not to take.
+    carry: Carry,
+    patience: Patience,
+    connect: Duration,
+    error_body: Duration,
+    max_event: usize,
+}
+
+/// How long an answer is waited for.
+#[derive(Clone, Copy, Debug)]
+struct Patience {
+    /// Before the first progress, and while the model thinks.
+    first: Duration,
+    /// After it.
+    silence: Duration,
+    /// All in all.
+    turn: Duration,
+}
+
+/// How a request ended.
+pub(super) enum Ended {
+    /// With a whole answer.
+    Whole(Times),
+    /// Without one.
+    Failed(Failure),
+    /// It is to be made again in another way, at once: the target lacks a field.
+    Again,
+}
+
+/// When a whole answer came.
+#[derive(Debug, Default)]
+pub(super) struct Times {
+    /// From the request to the first progress.
+    pub(super) first: Duration,
+    /// Silences between progress and progress.
+    pub(super) gaps: Vec<Duration>,
+    /// From the request to the end.
+    pub(super) total: Duration,
+    /// Tokens, as the provider said.
+    pub(super) generated: u64,
+}
+
+/// An answer as it comes in.
+struct Hearing {
+    sent: Instant,
+    first: Option<Duration>,
+    /// Since when nothing came that would have been read at once.
+    silent_since: Option<Instant>,
+    thinking: bool,
+    times: Times,
+}
+
+// === impl Asker ===
+
+impl Asker {
+    /// # Errors
+    /// A sentence on why the target cannot be asked at all.
+    pub(super) fn new(
+        subject: &Subject,
+        upstream: Arc<dyn Upstream>,
+        max_tokens: u64,
+        max_event: usize,
+    ) -> Result<Self, String> {
+        let Subject { target, clocks, .. } = subject;
+        let dialect = dialect::of(target.dialect)
+            .ok_or_else(|| format!("the dialect `{}` is not built in", target.dialect.name()))?;
+        let first = if target.reasons { clocks.thinking } else { clocks.first_token };
+        let patience = Patience {
+            first: first.max(clocks.idle),
+            silence: clocks.stall.max(clocks.idle),
+            turn: clocks.turn.max(first),
+        };
+        Ok(Self {
+            target: Arc::clone(target),
+            upstream,
+            dialect,
+            request: request(max_tokens)?,
+            carry: Carry::fresh(),
+            patience,
+            connect: clocks.connect,
+            error_body: clocks.error_body,
+            max_event,
+        })
+    }
+
+    /// Asks once, and hears the answer to its end. To drop the future is to hang up.
+    pub(super) async fn ask(&mut self) -> Ended {
+        match self.hear().await {
+            Ok(times) => Ended::Whole(times),
+            Err(failure) => match &failure.remedy {
+                Some(Remedy::Drop(field))
+                    if self.carry.drops.len() < MOST_DROPS && !self.carry.drops.contains(field) =>
+                {
+                    self.carry.drops.push(field.clone());
+                    Ended::Again
+                }
+                _ => Ended::Failed(failure),
+            },
+        }
+    }
+
+    async fn hear(&self) -> Result<Times, Failure> {
+        let wire = self.dialect.encode(&self.request, &self.target, &self.carry)?;
+        let mut signals = self.upstream.open(Call {
+            dialect: self.dialect,
+            wire,
+            expect: Expect { choices: 1 },
+            connect: self.connect,
+            error_body: self.error_body,
+            max_event: self.max_event,
+            credential: None,
+        });
+        let mut hearing = Hearing::new(Instant::now());
+        let end = hearing.sent + self.patience.turn;
+        let mut until = end.min(hearing.sent + self.patience.first);
+        loop {
+            let signal = match signals.next().now_or_never() {
+                Some(signal) => signal,
+                None => {
+                    hearing.silent_since.get_or_insert_with(Instant::now);
+                    timeout_at(until, signals.next()).await.map_err(|_| hearing.too_late())?
+                }
+            };
+            let now = Instant::now();
+            match signal {
+                Some(Signal::Sent) => {
+                    hearing = Hearing::new(now);
+                    until = end.min(now + self.patience.first);
+                }
+                Some(Signal::Queued | Signal::Opened) => {}
+                Some(Signal::Step(step)) => {
+                    if hearing.step(&step, now) {
+                        let waits = if hearing.thinking { self.patience.first } else { self.patience.silence };
+                        until = end.min(now + waits);
+                    }
+                }
+                Some(Signal::Ended) => return hearing.whole(now),
+                Some(Signal::Failed(failure)) => return Err(*failure),
+                None => {
+                    let failure = Failure::new(Kind::Truncated, Stage::Streaming);
+                    return Err(failure.saying("the attempt ended without a word"));
+                }
+            }
+        }
+    }
+}
+
+// === impl Hearing ===
+
+impl Hearing {
+    fn new(sent: Instant) -> Self {
+        Self { sent, first: None, silent_since: None, thinking: false, times: Times::default() }
+    }
+
+    /// Takes a step; whether it moves the clock for silence.
+    fn step(&mut self, step: &Step, now: Instant) -> bool {
+        let before = self.thinking;
+        for event in &step.events {
+            match event {
+                Event::Thinking(on) => {
+                    self.thinking = *on;
+                    self.silent_since = None;
+                }
+                Event::Usage(usage) => self.times.generated = usage.completion.unwrap_or(self.times.generated),
+                _ => {}
+            }
+        }
+        if !step.is_progress() {
+            return before != self.thinking;
+        }
+        let silence = self.silent_since.take();
+        if self.first.is_none() {
+            self.first = Some(now.duration_since(self.sent));
+        } else if let Some(since) = silence.filter(|_| !self.thinking) {
+            self.times.gaps.push(now.duration_since(since));
+        }
+        true
+    }
+
+    fn whole(self, now: Instant) -> Result<Times, Failure> {
+        let total = now.duration_since(self.sent);
+        let Some(first) = self.first else { return Err(Failure::new(Kind::EmptyTurn, Stage::Streaming)) };
+        Ok(Times { first, total, ..self.times })
+    }
+
+    fn too_late(&self) -> Failure {
+        let kind = if self.first.is_some() { Kind::Stalled } else { Kind::FirstTokenTimeout };
+        let waited = Instant::now().duration_since(self.sent).as_secs_f64();
+        Failure::new(kind, Stage::Streaming).saying(format!("given up {waited:.1} s after the request"))
+    }
+}
+
+/// The most request fields that are left out for one target.
+const MOST_DROPS: usize = 4;
