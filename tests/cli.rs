@@ -1,5 +1,5 @@
 //! The built program as its users meet it: what it prints, what it answers, and with which code it ends.
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test's panic is its report")]
+#![expect(clippy::unwrap_used, reason = "a test's panic is its report")]
 
 mod support;
 

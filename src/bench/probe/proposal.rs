@@ -231,7 +231,7 @@ const OVER_BASELINE: f64 = 2.0;
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::expect_used, clippy::panic, reason = "a test's panic is its report")]
+    #![expect(clippy::panic, reason = "a test's panic is its report")]
 
     use super::super::{Measured, subjects};
     use super::*;
