@@ -126,7 +126,7 @@ fn as_text_or_null<S: Serializer>(at: &Option<SystemTime>, serializer: S) -> Res
 }
 
 /// A time of day in UTC as RFC 3339 writes it, rounded up to a second: who comes then does not come too early.
-fn text(at: SystemTime) -> String {
+pub fn text(at: SystemTime) -> String {
     let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
     let seconds = since.as_secs() + u64::from(Duration::from_secs(since.as_secs()) < since);
     let (days, second) = (seconds / DAY, seconds % DAY);
