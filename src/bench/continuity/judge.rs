@@ -45,11 +45,16 @@ pub enum By {
 /// that `42` is not found in `1420`; separators between digits (`4,217`) are ignored. Of a day (`17 October`) the forms
 /// `October 17`, `17th of October` and `October 17th` are the same.
 pub fn quick(conversation: &Conversation, heard: &Heard) -> Option<bool> {
-    let answer = plain(&heard.text);
-    if heard.end != End::Finished || answer.is_empty() || is_error(&answer) {
+    settled(&conversation.expected_fact, &heard.text, &heard.end)
+}
+
+/// The same of a fact and an answer alone.
+pub fn settled(fact: &str, text: &str, end: &End) -> Option<bool> {
+    let answer = plain(text);
+    if *end != End::Finished || answer.is_empty() || is_error(&answer) {
         return Some(false);
     }
-    let fact = plain(&conversation.expected_fact);
+    let fact = plain(fact);
     let found = holds(&answer, &fact) || turned(&fact).is_some_and(|fact| holds(&answer, &fact));
     found.then_some(true)
 }
