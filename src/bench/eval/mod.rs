@@ -202,6 +202,9 @@ async fn evaluate(eval: &Eval, subject: &Subject, mut asker: Asker, line: Line<'
         }
         left -= 1;
         (line.tick)(1);
+        if left == 0 {
+            done.stopped = None;
+        }
         if done.stopped.is_some() {
             break;
         }

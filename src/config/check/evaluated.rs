@@ -59,13 +59,13 @@ fn judge(config: &Config, level: &Level, scores: &Scores, command: &str, now: Sy
         worse(scores, primary, row, last, out);
     }
     let days = LONGEST.as_secs() / 86_400;
-    for (rows, what) in [
-        (never, format!("never evaluated as fallbacks of {}", name(primary))),
-        (mute, "no answer came when last evaluated".to_owned()),
-        (old, format!("last evaluated more than {days} days ago")),
+    for (rows, what, remedy) in [
+        (never, format!("never evaluated as fallbacks of {}", name(primary)), "find out how well they do"),
+        (mute, "no answer came when last evaluated".to_owned(), "see that they answer, then"),
+        (old, format!("last evaluated more than {days} days ago"), "find out how well they do now"),
     ] {
         if !rows.is_empty() {
-            out.warn(format!("{what}: {}", list(&rows)), &format!("find out how well they do: {command}"));
+            out.warn(format!("{what}: {}", list(&rows)), &format!("{remedy}: {command}"));
         }
     }
 }
