@@ -120,6 +120,7 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode, Failed> {
     }
     out.flush()?;
     report.keep()?;
+    writeln!(io::stderr(), "kept in {}", report.file)?;
     Ok(ExitCode::from(report.code()))
 }
 
@@ -264,7 +265,7 @@ impl Report {
                 writeln!(out, "{}: {line}", paint.ink(Ink::Doubt, &one.name()))?;
             }
         }
-        writeln!(out, "kept in {}", self.file)
+        Ok(())
     }
 
     /// The score of the last time that it was asked the same.
