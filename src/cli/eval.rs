@@ -199,9 +199,10 @@ fn cost(eval: &Eval, subjects: &[Subject]) -> String {
         None => String::new(),
     };
     format!(
-        "cost: {} targets, {requests} requests ({} questions of {}): about {} tokens of prompts, at most {} of \
+        "cost: {} target{}, {requests} requests ({} questions of {}): about {} tokens of prompts, at most {} of \
          answers{thinking}{judge}",
         subjects.len(),
+        if subjects.len() == 1 { "" } else { "s" },
         eval.suite.cases.len(),
         eval.suite.name,
         eval.suite.tokens() * subjects.len() as u64,

@@ -142,8 +142,9 @@ fn cost(probe: &Probe, subjects: &[Subject]) -> String {
         String::new()
     };
     format!(
-        "cost: {} targets, {requests} requests: about {} tokens of prompts, at most {} of answers{thinking}",
+        "cost: {} target{}, {requests} requests: about {} tokens of prompts, at most {} of answers{thinking}",
         subjects.len(),
+        if subjects.len() == 1 { "" } else { "s" },
         requests as u64 * PROMPT_TOKENS,
         probe.generated(subjects),
     )

@@ -92,8 +92,8 @@ pub async fn run(
     stop: &CancellationToken,
     tick: &(dyn Fn(usize) + Sync),
 ) -> Result<Vec<Evaluated>, String> {
-    let most = eval.suite.cases.len().max(1) as u64;
-    let ways = line::ways(config, subjects, eval.suite.tokens() / most + eval.max_tokens)?;
+    let prompt = eval.suite.tokens() / eval.suite.cases.len().max(1) as u64;
+    let ways = line::ways(config, subjects, |target| prompt + eval.tokens(target))?;
     let mut asked = Vec::new();
     for subject in subjects {
         let Some(way) = ways.get(&*subject.target.connection) else { continue };

@@ -7,6 +7,7 @@ use crate::chat::Request;
 use crate::config::{Config, Connection};
 use crate::failure::{Disposition, Failure, Kind, RetryAt, Said};
 use crate::gateway;
+use crate::routing::Target;
 use crate::upstream::Upstream;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,21 +30,23 @@ pub(in crate::bench) struct Line<'a> {
     pub(in crate::bench) tick: &'a (dyn Fn(usize) + Sync),
 }
 
-/// How the connections of `subjects` are reached, by name; `tokens`: the most that one request may cost.
+/// How the connections of `subjects` are reached, by name; `tokens`: the most that one request of a
+/// target may cost.
 ///
 /// # Errors
 /// A sentence that names the connection which cannot be set up.
 pub(in crate::bench) fn ways<'a>(
     config: &'a Config,
     subjects: &[Subject],
-    tokens: u64,
+    tokens: impl Fn(&Target) -> u64,
 ) -> Result<HashMap<&'a str, Way>, String> {
     let mut ways: HashMap<&str, Way> = HashMap::new();
     for connection in &config.connections {
-        if subjects.iter().any(|s| s.target.connection == connection.name)
+        let of = subjects.iter().filter(|s| s.target.connection == connection.name);
+        if let Some(most) = of.map(|s| tokens(&s.target)).max()
             && let Some(upstream) = gateway::dial(connection)?
         {
-            let lane = Lane::new(&connection.limits, tokens);
+            let lane = Lane::new(&connection.limits, most);
             ways.insert(&connection.name, Way { lane, upstream, secrets: secrets(connection) });
         }
     }

@@ -113,7 +113,7 @@ pub async fn run(
     stop: &CancellationToken,
     tick: &(dyn Fn(usize) + Sync),
 ) -> Result<Vec<Measured>, String> {
-    let ways = line::ways(config, subjects, PROMPT_TOKENS + probe.max_tokens)?;
+    let ways = line::ways(config, subjects, |target| PROMPT_TOKENS + probe.tokens(target))?;
     let mut asked = Vec::new();
     for subject in subjects {
         let Some(way) = ways.get(&*subject.target.connection) else { continue };
