@@ -7,6 +7,8 @@
 //! [`suite`] holds the conversations, [`manifest`] what fails when, [`record`] what was heard; everything that is reported
 //! is computed from records.
 
+pub mod answer;
+pub mod integrity;
 pub mod manifest;
 pub mod record;
 pub mod suite;
