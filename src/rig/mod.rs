@@ -7,6 +7,7 @@
 
 pub mod delay;
 pub mod inside;
+pub mod mark;
 pub mod mock;
 pub mod names;
 pub mod origin;

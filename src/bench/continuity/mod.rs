@@ -7,8 +7,10 @@
 //! [`suite`] holds the conversations, [`manifest`] what fails when, [`record`] what was heard; everything that is reported
 //! is computed from records.
 
+pub mod account;
 pub mod answer;
 pub mod integrity;
 pub mod manifest;
+pub mod recall;
 pub mod record;
 pub mod suite;
