@@ -10,7 +10,11 @@
 pub mod account;
 pub mod answer;
 pub mod integrity;
+pub mod listener;
 pub mod manifest;
+pub mod player;
 pub mod recall;
 pub mod record;
+pub mod run;
 pub mod suite;
+pub mod systems;
