@@ -91,6 +91,19 @@ impl Mode {
         matches!(self, Self::Stall | Self::Reset | Self::Truncation | Self::ErrorEvent)
     }
 
+    /// The name in data.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Timeout => "timeout",
+            Self::ApiError => "api_error",
+            Self::RateLimit => "rate_limit",
+            Self::Stall => "stall",
+            Self::Reset => "reset",
+            Self::Truncation => "truncation",
+            Self::ErrorEvent => "error_event",
+        }
+    }
+
     /// The modes of the paper: before the first word.
     pub const BEFORE: [Self; 3] = [Self::Timeout, Self::ApiError, Self::RateLimit];
 
@@ -348,6 +361,9 @@ mod tests {
             manifest.fits(&suite, &PROVIDERS).unwrap();
             assert_eq!(manifest.plans.len(), suite.len());
             assert_eq!(serde_json::to_value(shape).unwrap(), shape.name());
+        }
+        for mode in Mode::ALL {
+            assert_eq!(serde_json::to_value(mode).unwrap(), mode.name());
         }
     }
 

@@ -7,6 +7,7 @@
 mod facts;
 mod reading;
 
+pub(crate) use facts::MONTHS;
 pub use reading::read;
 
 use crate::rig::seed::Dice;

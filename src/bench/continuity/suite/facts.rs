@@ -90,7 +90,7 @@ fn one<'a>(dice: &mut Dice, words: &[&'a str]) -> &'a str {
 }
 
 /// The months, as dates name them.
-pub(super) const MONTHS: [&str; 12] = [
+pub(crate) const MONTHS: [&str; 12] = [
     "January",
     "February",
     "March",
