@@ -10,10 +10,11 @@
 //!
 //! To get records: [`recall`] has the built-in providers, who say what [`answer`] gives; [`systems`] are gateways before
 //! them, a [`player`] is the client, with the [`listener`] as its ear, and [`run`] plays all conversations. What was heard
-//! is held against what was said in [`integrity`]; what reached providers is in [`account`].
+//! is held against what was said in [`integrity`]; what reached providers is in [`account`]. [`inject`] plays the failures on real providers.
 
 pub mod account;
 pub mod answer;
+pub mod inject;
 pub mod integrity;
 pub mod judge;
 pub mod listener;

@@ -5,11 +5,13 @@
 //! `history` all of them, and neither goes on with an answer that has begun: that is an error, and the client asks again.
 //! `splice` is Segue as it is. Circuits never open in them, or one conversation's failure would hide another's.
 
-use crate::config;
+use crate::config::{self, Config};
 use crate::gateway::Gateway;
+use crate::routing::{Continuation, History};
 use crate::server;
 use crate::server::listen::{self, Manners};
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -48,29 +50,32 @@ impl System {
         }
     }
 
-    /// What it adds to a level, and to each place of its chain.
-    pub fn settings(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Stateless => ("history = \"last_user_message\"\n", ", continuation = \"restart\""),
-            Self::History => ("", ", continuation = \"restart\""),
-            Self::Splice => ("", ""),
-        }
-    }
-
     /// A gateway of this kind before providers (name and base URL of each, first choice first).
     ///
     /// # Errors
     /// A sentence that says what is wrong.
     pub fn gateway(self, places: &[(String, String)], clock: Duration) -> Result<Gateway, String> {
-        let loaded = config::load(&self.configuration(places, clock), "segue.toml", &Nothing);
-        let problems = |all: Vec<config::Problem>| all.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-        Gateway::new(loaded.map_err(problems)?.config)
+        let mut config = load(&toml(places, clock, ""))?;
+        self.apply(&mut config);
+        Gateway::new(config)
     }
 
-    fn configuration(self, places: &[(String, String)], clock: Duration) -> String {
-        let (level, row) = self.settings();
-        let never = "breaker = { consecutive = 1000000, error_rate = 1.0, min_samples = 1000000 }\n";
-        toml(places, clock, never, level, row)
+    /// Makes every level of `config` one of this kind, and keeps its circuits closed.
+    pub fn apply(self, config: &mut Config) {
+        for level in &mut config.levels {
+            let level = Arc::make_mut(level);
+            level.history = if self == Self::Stateless { History::LastUserMessage } else { History::Full };
+            if self != Self::Splice {
+                for entry in &mut level.chain {
+                    Arc::make_mut(&mut entry.target).continuation = Continuation::Restart;
+                }
+            }
+        }
+        for connection in &mut config.connections {
+            let breaker = &mut connection.breaker;
+            (breaker.consecutive, breaker.error_rate, breaker.min_samples) = (u32::MAX, 1.0, u32::MAX);
+            breaker.latency = None;
+        }
     }
 }
 
@@ -103,7 +108,7 @@ impl Drop for Serving {
 /// A configuration of Segue before the providers, with circuits that rest for `cooldown`.
 pub fn segue_file(places: &[(String, String)], clock: Duration, cooldown: Duration) -> String {
     let breaker = format!("breaker = {{ cooldown = \"{}ms\" }}\n", cooldown.as_millis());
-    toml(places, clock, &breaker, "", "")
+    toml(places, clock, &breaker)
 }
 
 /// A configuration of the LiteLLM proxy before the providers.
@@ -131,17 +136,22 @@ pub fn litellm_file(places: &[(String, String)], clock: Duration, cooldown: Dura
 
 // === helpers ===
 
-fn toml(places: &[(String, String)], clock: Duration, breaker: &str, level: &str, row: &str) -> String {
+fn load(text: &str) -> Result<Config, String> {
+    let words = |all: Vec<config::Problem>| all.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+    Ok(config::load(text, "segue.toml", &Nothing).map_err(words)?.config)
+}
+
+fn toml(places: &[(String, String)], clock: Duration, breaker: &str) -> String {
     let mut text = String::new();
     for (name, url) in places {
         let _ = write!(text, "[connections.{name}]\ndialect = \"chat\"\nbase_url = \"{url}\"\n{breaker}\n");
     }
     text.push_str("[levels.bench]\nchain = [\n");
     for (name, _) in places {
-        let _ = writeln!(text, "  {{ connection = \"{name}\", model = \"recall\"{row} }},");
+        let _ = writeln!(text, "  {{ connection = \"{name}\", model = \"recall\" }},");
     }
     let clock = clock.as_millis();
-    let _ = write!(text, "]\nretries = 0\n{level}timeouts = {{ first_token = \"{clock}ms\", stall = \"{clock}ms\" }}\n");
+    let _ = write!(text, "]\nretries = 0\ntimeouts = {{ first_token = \"{clock}ms\", stall = \"{clock}ms\" }}\n");
     text
 }
 
@@ -163,7 +173,6 @@ impl config::Resolver for Nothing {
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test's panic is its report")]
     use super::*;
-    use crate::routing::{Continuation, History};
 
     fn places() -> Vec<(String, String)> {
         ["amber", "birch"].map(|name| (name.to_owned(), format!("http://127.0.0.1:1/{name}/v1"))).to_vec()
@@ -173,8 +182,9 @@ mod tests {
     fn the_systems_differ_in_what_is_compared_and_in_nothing_else() {
         let clock = Duration::from_millis(700);
         let level = |system: System| {
-            let text = system.configuration(&places(), clock);
-            config::load(&text, "segue.toml", &Nothing).unwrap().config.levels.remove(0)
+            let mut config = load(&toml(&places(), clock, "")).unwrap();
+            system.apply(&mut config);
+            config.levels.remove(0)
         };
         let rules = |system: System| {
             let level = level(system);
@@ -193,7 +203,7 @@ mod tests {
     fn the_files_for_others_name_every_provider() {
         let (clock, cooldown) = (Duration::from_secs(1), Duration::from_secs(5));
         let own = segue_file(&places(), clock, cooldown);
-        assert_eq!(config::load(&own, "segue.toml", &Nothing).unwrap().config.levels[0].chain.len(), 2);
+        assert_eq!(load(&own).unwrap().levels[0].chain.len(), 2);
         let text = litellm_file(&places(), clock, cooldown);
         for words in ["model_name: amber", "api_base: http://127.0.0.1:1/birch/v1", "[{\"amber\": [\"birch\"]}]", "cooldown_time: 5"] {
             assert!(text.contains(words), "{text}");
