@@ -114,7 +114,8 @@ pub fn segue_file(places: &[(String, String)], clock: Duration, cooldown: Durati
 /// A configuration of the LiteLLM proxy before the providers.
 pub fn litellm_file(places: &[(String, String)], clock: Duration, cooldown: Duration) -> String {
     let seconds = |span: Duration| span.as_secs_f64();
-    let mut text = "# litellm --config FILE --port 4000; the model to ask for is the first one\nmodel_list:\n".to_owned();
+    let mut text =
+        "# litellm --config FILE --port 4000; the model to ask for is the first one\nmodel_list:\n".to_owned();
     for (name, url) in places {
         let _ = write!(
             text,
@@ -205,7 +206,12 @@ mod tests {
         let own = segue_file(&places(), clock, cooldown);
         assert_eq!(load(&own).unwrap().levels[0].chain.len(), 2);
         let text = litellm_file(&places(), clock, cooldown);
-        for words in ["model_name: amber", "api_base: http://127.0.0.1:1/birch/v1", "[{\"amber\": [\"birch\"]}]", "cooldown_time: 5"] {
+        for words in [
+            "model_name: amber",
+            "api_base: http://127.0.0.1:1/birch/v1",
+            "[{\"amber\": [\"birch\"]}]",
+            "cooldown_time: 5",
+        ] {
             assert!(text.contains(words), "{text}");
         }
     }

@@ -54,7 +54,10 @@ async fn attempt(faults: &Arc<Faults>, content: &str) -> (String, Option<String>
 }
 
 fn always(hit: Hit) -> Arc<Faults> {
-    Faults::noting(Box::new(move |mark, connection| (mark.turn == 2 && connection == "a").then_some(hit)), Box::new(|_, _| true))
+    Faults::noting(
+        Box::new(move |mark, connection| (mark.turn == 2 && connection == "a").then_some(hit)),
+        Box::new(|_, _| true),
+    )
 }
 
 #[tokio::test(start_paused = true)]
