@@ -39,7 +39,7 @@ enum What {
     /// In virtual time every turn is simulated on the gateway's own state machine, budgets and percentiles: the same
     /// seed gives the same numbers on every machine.
     #[command(after_help = EXAMPLES)]
-    Failover(FailoverArguments),
+    Failover(Box<FailoverArguments>),
     /// What of a conversation is left after its provider failed, and whether the text is one text.
     ///
     /// A fact is told, other things are talked of, a provider fails as a manifest says, and the fact is asked for. Three

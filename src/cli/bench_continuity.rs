@@ -119,7 +119,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = span::parse)]
     cooldown: Duration,
     /// The limits of the gateways on first word and silence.
-    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = span::parse)]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = span::parse)]
     clock: Duration,
     /// A client gives a try up after so long without a word.
     #[arg(long, value_name = "TIME", default_value = "15s", value_parser = span::parse)]

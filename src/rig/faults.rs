@@ -154,8 +154,8 @@ impl Upstream for Struck {
             match hit {
                 None => passed(inner.open(call), note, None),
                 Some(Hit::Silent) => held(note, vec![Signal::Sent]),
-                Some(Hit::Error) => refused(note, Kind::ServerError, 502),
-                Some(Hit::Limited) => refused(note, Kind::RateLimited, 429),
+                Some(Hit::Error) => refused(&note, Kind::ServerError, 502),
+                Some(Hit::Limited) => refused(&note, Kind::RateLimited, 429),
                 Some(hit) => passed(inner.open(call), note, Some(hit)),
             }
         };
@@ -215,7 +215,7 @@ fn held(note: Note, signals: Vec<Signal>) -> BoxStream<'static, Signal> {
     stream::iter(signals).chain(silence).boxed()
 }
 
-fn refused(note: Note, kind: Kind, status: u16) -> BoxStream<'static, Signal> {
+fn refused(note: &Note, kind: Kind, status: u16) -> BoxStream<'static, Signal> {
     note.change(|seen| seen.struck = true);
     let mut failure = Failure::new(kind, Stage::Refused).saying("a planned failure");
     failure.status = Some(status);

@@ -136,7 +136,7 @@ fn align(answer: &Answer, words: &[(usize, &str)], places: &[Place<'_>], finishe
             }
             Move::Lost => {
                 j -= 1;
-                let said = places[j].iter().find(|(who, _)| *who == voice).or(places[j].first());
+                let said = places[j].iter().find(|(who, _)| *who == voice).or_else(|| places[j].first());
                 seam.lost += said.map_or(0, |(_, word)| word.chars().count() + 1);
                 complete &= !at_end;
             }

@@ -26,6 +26,8 @@ pub struct Player {
     pub scripted: bool,
     /// The connections of the gateway, first choice first; empty for one that cannot be told whom to ask.
     pub order: Vec<String>,
+    /// Fallbacks are given the last message only; so is the one that a client is sent to when it asks again.
+    pub stateless: bool,
     /// How often a client asks again after an error.
     pub retries: u32,
     /// How long a client avoids a connection that failed it, where it may say whom to ask.
@@ -65,7 +67,7 @@ impl Player {
                     messages.push(json!({"role": "user", "content": format!("{} {mark}", message.content)}));
                     let failures = plan.map(|plan| plan.failures.as_slice()).unwrap_or_default();
                     let failure = failures.iter().find(|f| (f.turn..=f.until).contains(&turn));
-                    let order = self.order(failure.or(failures.first()));
+                    let order = self.order(failure.or_else(|| failures.first()));
                     let start = now();
                     let tries = self.ask(&messages, order).await;
                     let last = tries.last.clone();
@@ -99,8 +101,14 @@ impl Player {
         let mut tries = Tries::default();
         let mut cooling: HashMap<String, Instant> = HashMap::new();
         let mut wait = FIRST_WAIT;
+        let first = order.first().cloned();
+        let last: Vec<Value> = match messages {
+            [before @ .., last] => before.iter().filter(|m| m["role"] == "system").chain([last]).cloned().collect(),
+            [] => Vec::new(),
+        };
         loop {
-            let heard = self.place.hear(messages, &order).await;
+            let at_fallback = self.stateless && order.first() != first.as_ref();
+            let heard = self.place.hear(if at_fallback { &last } else { messages }, &order).await;
             let again = !matches!(heard.end, End::Finished) && !heard.finish && tries.retries < self.retries;
             let failed = heard.served_by.clone().or_else(|| order.first().cloned());
             tries.add(heard);

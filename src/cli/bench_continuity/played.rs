@@ -35,7 +35,7 @@ pub(super) fn notes(records: &[Record]) -> Vec<String> {
         }
     }
     let mut errors: Vec<((&str, String), usize)> = errors.into_iter().collect();
-    errors.sort_by(|a, b| b.1.cmp(&a.1));
+    errors.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let mut notes: Vec<String> = missed
         .into_iter()
         .filter(|(_, count)| 0 < *count)

@@ -157,6 +157,7 @@ impl Subject {
             witness,
             scripted,
             order,
+            stateless: system == System::Stateless.name(),
             retries: arguments.client_retries,
             cooldown: arguments.cooldown,
         };
