@@ -54,12 +54,6 @@ pub struct Kept {
     pub seams_unknown: usize,
     /// Answers of any kind whose text was not whole.
     pub garbled: usize,
-    /// Characters that were lost.
-    pub lost: usize,
-    /// Characters that were told twice.
-    pub repeated: usize,
-    /// Characters of another conversation, or that no provider said.
-    pub foreign: usize,
     /// Answers that ended as finished and were not.
     pub faked: usize,
     /// How answers ended.
@@ -121,6 +115,12 @@ pub struct Timed {
     pub silence: Option<Summary>,
     /// The queue wait: end to end less what a provider was at work.
     pub queue: Option<Summary>,
+    /// Characters that were lost. It is measured like the two after it: a reset takes with it what nobody has read yet.
+    pub lost: usize,
+    /// Characters that were told twice.
+    pub repeated: usize,
+    /// Characters of another conversation, or that no provider said.
+    pub foreign: usize,
     /// How often clients asked again.
     pub client_retries: u64,
     /// Requests that reached a provider.
@@ -200,9 +200,6 @@ impl Kept {
             }
             let Some(seam) = heard.seam else { continue };
             kept.garbled += usize::from(!seam.is_whole());
-            kept.lost += seam.lost;
-            kept.repeated += seam.repeated;
-            kept.foreign += seam.foreign;
             kept.faked += usize::from(seam.faked);
         }
         for (record, _) in records.iter().filter(|(_, preserved)| !preserved) {
@@ -249,6 +246,11 @@ impl Timed {
         }
         let answers = || records.iter().flat_map(|(record, _)| &record.turns);
         let finished = || answers().filter(|heard| heard.end == End::Finished);
+        for seam in answers().filter_map(|heard| heard.seam) {
+            timed.lost += seam.lost;
+            timed.repeated += seam.repeated;
+            timed.foreign += seam.foreign;
+        }
         timed.overheads = Sample::paired(totals);
         timed.totals = Sample::new(finished().map(|heard| heard.total_ms));
         timed.gaps = Sample::new(answers().filter_map(|heard| heard.gap_ms));

@@ -2,7 +2,7 @@
 
 use super::{Report, Setup, Trial};
 use crate::bench::continuity::manifest::Shape;
-use crate::bench::continuity::score::{Causes, Kept, Slice};
+use crate::bench::continuity::score::{Causes, Kept, Slice, Timed};
 use crate::bench::stats::{Share, Spread, Summary};
 use crate::bench::table::{NONE, Table, millis, or_none};
 use std::fmt::Write as _;
@@ -72,7 +72,8 @@ fn kept(trial: &Trial) -> Table {
         "cut",
     ]);
     for system in &trial.score.systems {
-        let Kept { cpr, sir, lost, repeated, foreign, faked, ends, .. } = &system.kept;
+        let Kept { cpr, sir, faked, ends, .. } = &system.kept;
+        let Timed { lost, repeated, foreign, .. } = &system.timed;
         table.row([
             system.name.clone(),
             share(*cpr),

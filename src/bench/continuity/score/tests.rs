@@ -114,14 +114,15 @@ fn seams_count_where_an_answer_broke_in_the_middle() {
         record("s", 0, 6, Heard { planned: Some(Mode::Reset), ..whole(100.0) }),
         record("s", 0, 7, Heard { seam: None, ..struck(100.0, Mode::Reset) }),
     ];
-    let kept = score(&records, &[], &[]).systems.remove(0).kept;
+    let system = score(&records, &[], &[]).systems.remove(0);
+    let (kept, timed) = (system.kept, system.timed);
     assert_eq!(kept.sir, Share::new(1, 5));
     assert_eq!(kept.seams_unknown, 1);
     let modes: Vec<(&str, Option<Share>)> =
         kept.sir_by_mode.iter().map(|slice| (slice.of.as_str(), Some(slice.rate))).collect();
     assert_eq!(modes, [("stall", Share::new(1, 4)), ("reset", Share::new(0, 1))]);
     assert_eq!((kept.sir_by_depth.len(), kept.sir_by_depth[0].rate.of), (1, 5));
-    assert_eq!((kept.lost, kept.repeated, kept.foreign, kept.faked, kept.garbled), (3, 7, 11, 1, 3));
+    assert_eq!((timed.lost, timed.repeated, timed.foreign, kept.faked, kept.garbled), (3, 7, 11, 1, 3));
     assert_eq!((kept.ends.finished, kept.ends.error, kept.ends.cut), (7, 1, 0));
 }
 
