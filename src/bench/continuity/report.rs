@@ -1,7 +1,7 @@
 //! What people and programs read of a run: tables, JSON, Markdown and plots.
 //!
-//! The JSON has two halves: `deterministic` is the same for the same seed, to the byte; `measured` is what clocks and
-//! circuits made of it. `docs/continuity.schema.json` describes it.
+//! The JSON has two halves: `deterministic` is the same for the same seed, to the byte, with the built-in providers and
+//! no model as judge; `measured` is what clocks and circuits made of it. `docs/continuity.schema.json` describes it.
 
 mod compare;
 mod plots;
@@ -13,7 +13,7 @@ pub use words::{markdown, text};
 
 use super::judge::model::Agreement;
 use super::manifest::Shape;
-use super::score::{Kept, Score, Timed};
+use super::score::{Kept, Score, System, Timed};
 use crate::bench::machine::Machine;
 use serde::{Deserialize, Serialize};
 
@@ -128,7 +128,7 @@ pub fn json(report: &Report) -> String {
 
 // === helpers ===
 
-fn named<T>(trial: &Trial, half: impl Fn(&super::score::System) -> T) -> Vec<Named<T>> {
+fn named<T>(trial: &Trial, half: impl Fn(&System) -> T) -> Vec<Named<T>> {
     trial.score.systems.iter().map(|system| Named { name: system.name.clone(), of: half(system) }).collect()
 }
 

@@ -82,9 +82,8 @@ fn every_record_gets_its_verdict() {
     let of = |preserved, by| Verdict { preserved, by, reasoning: String::new() };
     assert_eq!(verdicts[0], of(true, By::Search));
     assert_eq!(verdicts[1], of(false, By::Nobody));
-    for index in 2..5 {
-        assert_eq!(verdicts[index], of(false, By::Search), "{index}: no answer to the probe");
-    }
+    let no_answer = of(false, By::Search);
+    assert_eq!(verdicts[2..5], [no_answer.clone(), no_answer.clone(), no_answer], "nobody answered the probe");
     assert!(verdicts[5..].iter().all(|verdict| *verdict == of(true, By::Search)));
 }
 

@@ -29,6 +29,9 @@ pub fn compare(a: &str, b: &str) -> Result<String, String> {
     Ok(text)
 }
 
+type Rate = fn(&Kept) -> Option<Share>;
+type Time = fn(&Timed) -> Option<f64>;
+
 // === helpers ===
 
 fn table(a: &Data, b: &Data, shape: Shape) -> Table {
@@ -42,14 +45,14 @@ fn table(a: &Data, b: &Data, shape: Shape) -> Table {
         }
         seen.push(name);
         let (one, other) = (kept(a, shape, name), kept(b, shape, name));
-        let rates: [(&str, fn(&Kept) -> Option<Share>); 2] = [("CPR", |kept| kept.cpr), ("SIR", |kept| kept.sir)];
+        let rates: [(&str, Rate); 2] = [("CPR", |kept| kept.cpr), ("SIR", |kept| kept.sir)];
         for (measure, pick) in rates {
             let (a, b) = (one.and_then(pick), other.and_then(pick));
             if a.or(b).is_some() {
                 table.row(rate(name, measure, a, b));
             }
         }
-        let times: [(&str, fn(&Timed) -> Option<f64>); 3] = [
+        let times: [(&str, Time); 3] = [
             ("CLO mean, ms", |timed| timed.clo.map(|clo| clo.mean)),
             ("gap p95, ms", |timed| timed.gap.map(|gap| gap.p95)),
             ("requests/answer", |timed| Some(timed.requests_per_answer)),
