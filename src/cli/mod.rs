@@ -1,6 +1,7 @@
 //! The command line: from arguments to a command, and from its end to an exit code.
 
 mod bench;
+mod bench_continuity;
 mod check;
 mod completions;
 mod demo;

@@ -2,7 +2,7 @@
 //!
 //! Most answers are settled by looking: an answer that holds the fact kept it, one that is empty or an error did not.
 //! What is left can be put to a model, which sees the fact, the probe and the answer and nothing else, and which is
-//! believed only after it has judged [`EXAMPLES`] as people do. See [`model`].
+//! believed only after it has judged [`model::EXAMPLES`] as people do.
 
 pub mod model;
 

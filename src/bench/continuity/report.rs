@@ -1,7 +1,7 @@
 //! What people and programs read of a run: tables, JSON, Markdown and plots.
 //!
-//! The JSON has two halves: `deterministic` is the same for the same seed, to the byte; `measured` is what clocks and
-//! circuits made of it. `docs/continuity.schema.json` describes it.
+//! The JSON has two halves: `deterministic` is the same for the same seed, to the byte, with the built-in providers and
+//! no model as judge; `measured` is what clocks and circuits made of it. `docs/continuity.schema.json` describes it.
 
 mod compare;
 mod plots;

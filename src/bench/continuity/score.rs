@@ -3,6 +3,7 @@
 //! What follows from the seed stands apart from what a clock measured: [`Kept`] is the same each time, [`Timed`] is not.
 
 use super::judge::Verdict;
+use super::manifest::Mode;
 use super::record::{End, Heard, Record};
 use crate::bench::stats::{Sample, Share, Spread, Summary};
 use serde::{Deserialize, Serialize};
@@ -45,16 +46,14 @@ pub struct Kept {
     pub struck: usize,
     /// The seam integrity rate: of the answers whose provider failed in the middle, those that were heard whole.
     pub sir: Option<Share>,
+    /// The same for the number of providers that failed one after the other.
+    pub sir_by_depth: Vec<Slice>,
+    /// For each kind of failure.
+    pub sir_by_mode: Vec<Slice>,
     /// Answers whose provider failed in the middle and of which nobody can know whether they are whole.
     pub seams_unknown: usize,
     /// Answers of any kind whose text was not whole.
     pub garbled: usize,
-    /// Characters that were lost.
-    pub lost: usize,
-    /// Characters that were told twice.
-    pub repeated: usize,
-    /// Characters of another conversation, or that no provider said.
-    pub foreign: usize,
     /// Answers that ended as finished and were not.
     pub faked: usize,
     /// How answers ended.
@@ -63,13 +62,13 @@ pub struct Kept {
     pub not_kept: Causes,
 }
 
-/// A part of the conversations.
+/// A part of the conversations, or of the answers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Slice {
     /// Which.
     pub of: String,
-    /// How many of them kept the fact.
-    pub cpr: Share,
+    /// How many of it.
+    pub rate: Share,
 }
 
 /// How answers ended.
@@ -116,6 +115,12 @@ pub struct Timed {
     pub silence: Option<Summary>,
     /// The queue wait: end to end less what a provider was at work.
     pub queue: Option<Summary>,
+    /// Characters that were lost. It is measured like the two after it: a reset takes with it what nobody has read yet.
+    pub lost: usize,
+    /// Characters that were told twice.
+    pub repeated: usize,
+    /// Characters of another conversation, or that no provider said.
+    pub foreign: usize,
     /// How often clients asked again.
     pub client_retries: u64,
     /// Requests that reached a provider.
@@ -169,25 +174,23 @@ type Key<'a> = (&'a str, u32, &'a str);
 
 impl Kept {
     fn of(records: &[Judged<'_>]) -> Self {
+        let by = |part: &dyn Fn(&Record) -> Part| slices(records.iter().copied(), part);
         let mut kept = Self {
             cpr: Share::count(records.iter().map(|(_, preserved)| *preserved)),
-            by_run: slices(records, |record| (u64::from(record.run), (record.run + 1).to_string())),
-            by_length: slices(records, |record| (record.length as u64, record.length.to_string())),
-            by_fact: slices(records, |record| (0, record.fact_type.clone())),
-            by_depth: slices(records, |record| {
-                let depth = record.turns.iter().map(|heard| heard.depth).max().unwrap_or_default();
-                (depth as u64, depth.to_string())
-            }),
-            by_mode: slices(records, |record| {
-                let mode = record.turns.iter().rev().find_map(|heard| heard.planned);
-                mode.map_or_else(|| (0, "none".to_owned()), |mode| (1 + mode as u64, mode.name().to_owned()))
-            }),
+            by_run: by(&|record| counted(record.run as usize + 1)),
+            by_length: by(&|record| counted(record.length)),
+            by_fact: by(&|record| (0, record.fact_type.clone())),
+            by_depth: by(&|record| counted(record.turns.iter().map(|heard| heard.depth).max().unwrap_or_default())),
+            by_mode: by(&|record| of_mode(record.turns.iter().rev().find_map(|heard| heard.planned))),
             struck: records.iter().filter(|(record, _)| record.turns.iter().any(|heard| heard.struck)).count(),
             ..Self::default()
         };
         let answers = || records.iter().flat_map(|(record, _)| &record.turns);
         let seams = || answers().filter(|heard| heard.struck && heard.planned.is_some_and(|mode| mode.is_mid_turn()));
-        kept.sir = Share::count(seams().filter(|heard| heard.seam.is_some()).map(is_intact));
+        let known = || seams().filter(|heard| heard.seam.is_some()).map(|heard| (heard, is_intact(heard)));
+        kept.sir = Share::count(known().map(|(_, intact)| intact));
+        kept.sir_by_depth = slices(known(), |heard: &Heard| counted(heard.depth));
+        kept.sir_by_mode = slices(known(), |heard: &Heard| of_mode(heard.planned));
         kept.seams_unknown = seams().filter(|heard| heard.seam.is_none()).count();
         for heard in answers() {
             match heard.end {
@@ -197,9 +200,6 @@ impl Kept {
             }
             let Some(seam) = heard.seam else { continue };
             kept.garbled += usize::from(!seam.is_whole());
-            kept.lost += seam.lost;
-            kept.repeated += seam.repeated;
-            kept.foreign += seam.foreign;
             kept.faked += usize::from(seam.faked);
         }
         for (record, _) in records.iter().filter(|(_, preserved)| !preserved) {
@@ -246,6 +246,11 @@ impl Timed {
         }
         let answers = || records.iter().flat_map(|(record, _)| &record.turns);
         let finished = || answers().filter(|heard| heard.end == End::Finished);
+        for seam in answers().filter_map(|heard| heard.seam) {
+            timed.lost += seam.lost;
+            timed.repeated += seam.repeated;
+            timed.foreign += seam.foreign;
+        }
         timed.overheads = Sample::paired(totals);
         timed.totals = Sample::new(finished().map(|heard| heard.total_ms));
         timed.gaps = Sample::new(answers().filter_map(|heard| heard.gap_ms));
@@ -273,15 +278,26 @@ fn is_intact(heard: &Heard) -> bool {
 }
 
 /// The share of each part, in the order of its number, then of its name.
-fn slices(records: &[Judged<'_>], part: impl Fn(&Record) -> (u64, String)) -> Vec<Slice> {
-    let mut parts: BTreeMap<(u64, String), (usize, usize)> = BTreeMap::new();
-    for (record, preserved) in records {
-        let (hits, of) = parts.entry(part(record)).or_default();
-        *hits += usize::from(*preserved);
+fn slices<'a, T: 'a + ?Sized>(all: impl Iterator<Item = (&'a T, bool)>, part: impl Fn(&T) -> Part) -> Vec<Slice> {
+    let mut parts: BTreeMap<Part, (usize, usize)> = BTreeMap::new();
+    for (item, hit) in all {
+        let (hits, of) = parts.entry(part(item)).or_default();
+        *hits += usize::from(hit);
         *of += 1;
     }
-    let slices = parts.into_iter().filter_map(|((_, of), (hits, all))| Some(Slice { of, cpr: Share::new(hits, all)? }));
-    slices.collect()
+    let rate = |((_, of), (hits, all))| Some(Slice { of, rate: Share::new(hits, all)? });
+    parts.into_iter().filter_map(rate).collect()
+}
+
+/// A part's place and name.
+type Part = (usize, String);
+
+fn counted(count: usize) -> Part {
+    (count, count.to_string())
+}
+
+fn of_mode(mode: Option<Mode>) -> Part {
+    mode.map_or_else(|| (0, "none".to_owned()), |mode| (1 + mode as usize, mode.name().to_owned()))
 }
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ fn by_length(title: &str, systems: &[System]) -> Result<String, NoPlot> {
         }
     }
     let find = |system: &System, length: &str| -> Option<Share> {
-        system.kept.by_length.iter().find(|slice| slice.of == length).map(|slice| slice.cpr)
+        system.kept.by_length.iter().find(|slice| slice.of == length).map(|slice| slice.rate)
     };
     let bars: Vec<Bars<'_>> = systems
         .iter()

@@ -133,7 +133,13 @@ fn tables_name_systems_rates_and_causes() {
             assert!(words.contains(word), "{word} in\n{words}");
         }
     }
-    for word in ["| messages: 7 |", "| fact: date |", "| failure: reset |", "| providers failed: 1 |", "Wilson"] {
+    for word in [
+        "| CPR, messages: 7 |",
+        "| CPR, fact: date |",
+        "| CPR, failure: reset |",
+        "| SIR, providers failed: 1 |",
+        "Wilson",
+    ] {
         assert!(markdown.contains(word), "{word} in\n{markdown}");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Report, Setup, Trial};
 use crate::bench::continuity::manifest::Shape;
-use crate::bench::continuity::score::{Causes, Kept, Slice};
+use crate::bench::continuity::score::{Causes, Kept, Slice, Timed};
 use crate::bench::stats::{Share, Spread, Summary};
 use crate::bench::table::{NONE, Table, millis, or_none};
 use std::fmt::Write as _;
@@ -24,7 +24,7 @@ pub fn markdown(report: &Report) -> String {
     let mut text = format!("# Continuity\n\n{}\n\nOn {}.\n", setup(&report.setup), report.machine);
     for trial in &report.trials {
         let _ = write!(text, "\n## {}\n\n{}\n{}", title(trial.shape), kept(trial).markdown(), timed(trial).markdown());
-        let _ = write!(text, "\nThe fact was kept, by part:\n\n{}", parts(trial).markdown());
+        let _ = write!(text, "\nBy part:\n\n{}", parts(trial).markdown());
         for line in remarks(trial) {
             let _ = write!(text, "\n{line}\n");
         }
@@ -72,7 +72,8 @@ fn kept(trial: &Trial) -> Table {
         "cut",
     ]);
     for system in &trial.score.systems {
-        let Kept { cpr, sir, lost, repeated, foreign, faked, ends, .. } = &system.kept;
+        let Kept { cpr, sir, faked, ends, .. } = &system.kept;
+        let Timed { lost, repeated, foreign, .. } = &system.timed;
         table.row([
             system.name.clone(),
             share(*cpr),
@@ -133,18 +134,20 @@ fn timed(trial: &Trial) -> Table {
     table
 }
 
-/// What was kept of each part of the conversations: a row for a part, a column for a system.
+/// The rates of each part: a row for a part, a column for a system.
 fn parts(trial: &Trial) -> Table {
     let systems = &trial.score.systems;
     let heads = ["part"].into_iter().chain(systems.iter().map(|system| system.name.as_str()));
     let mut table = Table::new(heads);
     type Pick = fn(&Kept) -> &[Slice];
-    let kinds: [(&str, Pick); 5] = [
-        ("run", |kept| &kept.by_run),
-        ("messages", |kept| &kept.by_length),
-        ("fact", |kept| &kept.by_fact),
-        ("providers failed", |kept| &kept.by_depth),
-        ("failure", |kept| &kept.by_mode),
+    let kinds: [(&str, Pick); 7] = [
+        ("CPR, run", |kept| &kept.by_run),
+        ("CPR, messages", |kept| &kept.by_length),
+        ("CPR, fact", |kept| &kept.by_fact),
+        ("CPR, providers failed", |kept| &kept.by_depth),
+        ("CPR, failure", |kept| &kept.by_mode),
+        ("SIR, providers failed", |kept| &kept.sir_by_depth),
+        ("SIR, failure", |kept| &kept.sir_by_mode),
     ];
     for (kind, pick) in kinds {
         let mut names: Vec<&str> = Vec::new();
@@ -155,7 +158,7 @@ fn parts(trial: &Trial) -> Table {
         }
         for name in names {
             let cell = |kept: &Kept| {
-                let cpr = pick(kept).iter().find(|slice| slice.of == name).map(|slice| slice.cpr);
+                let cpr = pick(kept).iter().find(|slice| slice.of == name).map(|slice| slice.rate);
                 cpr.map_or_else(|| NONE.to_owned(), |cpr| format!("{} {}", share(Some(cpr)), interval(Some(cpr))))
             };
             let cells = systems.iter().map(|system| cell(&system.kept));

@@ -57,11 +57,11 @@ fn rates_are_pooled_and_told_by_part() {
     let score = score(&records, &[], &verdicts);
     let kept = &score.systems[0].kept;
     assert_eq!(kept.cpr, Share::new(744, 750));
-    let runs: Vec<(&str, usize)> = kept.by_run.iter().map(|slice| (slice.of.as_str(), slice.cpr.hits)).collect();
+    let runs: Vec<(&str, usize)> = kept.by_run.iter().map(|slice| (slice.of.as_str(), slice.rate.hits)).collect();
     assert_eq!(runs, [("1", 147), ("2", 147), ("3", 150), ("4", 150), ("5", 150)]);
     let lengths: Vec<&str> = kept.by_length.iter().map(|slice| slice.of.as_str()).collect();
     assert_eq!(lengths, ["7", "9", "11"]);
-    assert_eq!(kept.by_fact.iter().map(|slice| slice.cpr.of).sum::<usize>(), 750);
+    assert_eq!(kept.by_fact.iter().map(|slice| slice.rate.of).sum::<usize>(), 750);
     assert_eq!((kept.by_depth[0].of.as_str(), kept.by_mode[0].of.as_str()), ("1", "timeout"));
     assert_eq!((kept.struck, kept.not_kept.model, kept.sir), (750, 6, None));
     assert_eq!(score.systems[0].timed.unpaired, 750, "there is nothing to compare with");
@@ -114,10 +114,15 @@ fn seams_count_where_an_answer_broke_in_the_middle() {
         record("s", 0, 6, Heard { planned: Some(Mode::Reset), ..whole(100.0) }),
         record("s", 0, 7, Heard { seam: None, ..struck(100.0, Mode::Reset) }),
     ];
-    let kept = score(&records, &[], &[]).systems.remove(0).kept;
+    let system = score(&records, &[], &[]).systems.remove(0);
+    let (kept, timed) = (system.kept, system.timed);
     assert_eq!(kept.sir, Share::new(1, 5));
     assert_eq!(kept.seams_unknown, 1);
-    assert_eq!((kept.lost, kept.repeated, kept.foreign, kept.faked, kept.garbled), (3, 7, 11, 1, 3));
+    let modes: Vec<(&str, Option<Share>)> =
+        kept.sir_by_mode.iter().map(|slice| (slice.of.as_str(), Some(slice.rate))).collect();
+    assert_eq!(modes, [("stall", Share::new(1, 4)), ("reset", Share::new(0, 1))]);
+    assert_eq!((kept.sir_by_depth.len(), kept.sir_by_depth[0].rate.of), (1, 5));
+    assert_eq!((timed.lost, timed.repeated, timed.foreign, kept.faked, kept.garbled), (3, 7, 11, 1, 3));
     assert_eq!((kept.ends.finished, kept.ends.error, kept.ends.cut), (7, 1, 0));
 }
 

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test's panic is its report")]
 
 use super::{Case, EXAMPLES, Judge, Ruling, request, ruling};
-use crate::bench::continuity::judge::{By, Verdict, verdicts};
+use crate::bench::continuity::judge::{By, Verdict, quick, verdicts};
 use crate::bench::continuity::record::{End, Heard, Record};
 use crate::bench::continuity::suite::{self, Conversation};
 use crate::bench::stats::Share;
@@ -122,6 +122,20 @@ fn the_examples_are_half_and_half_and_all_different() {
     for (index, (case, _)) in EXAMPLES.iter().enumerate() {
         assert!(EXAMPLES[..index].iter().all(|(other, _)| other != case), "{case}");
     }
+}
+
+#[test]
+fn the_search_contradicts_no_example_and_cannot_decide_all() {
+    let mut open = 0;
+    for (case, label) in EXAMPLES {
+        let conversation = Conversation { expected_fact: case.fact.into(), ..suite::committed().remove(0) };
+        let heard = Heard { text: case.answer.into(), end: End::Finished, ..Heard::default() };
+        match quick(&conversation, &heard) {
+            Some(found) => assert_eq!(found, label, "{case}"),
+            None => open += usize::from(label),
+        }
+    }
+    assert!(open >= 5, "only {open} kept facts are beyond the search");
 }
 
 #[test]
