@@ -282,7 +282,7 @@ async fn calibrated(arguments: &Arguments) -> Result<Option<Judge>, Failed> {
 }
 
 /// What the environment holds under this name.
-fn key(name: Option<&str>, flag: &str) -> Result<Option<String>, Failed> {
+pub(super) fn key(name: Option<&str>, flag: &str) -> Result<Option<String>, Failed> {
     let Some(name) = name else { return Ok(None) };
     let value = std::env::var(name).map_err(|_| Failed::Setup(format!("{flag}: the variable {name} is not set")))?;
     Ok(Some(value))

@@ -3,7 +3,7 @@
 use super::environment::Environment;
 use super::paint::{Ink, Paint};
 use super::stop::Signals;
-use super::{Failed, log, probe, problems, scores, serve};
+use super::{Failed, bench_continuity, log, probe, problems, scores, serve};
 use crate::bench::continuity::judge::model::{EXAMPLES as JUDGED, Judge};
 use crate::bench::continuity::suite::SEED;
 use crate::bench::eval::suite::Suite;
@@ -155,12 +155,7 @@ fn chosen(config: &Config, args: &Args) -> Result<Vec<Subject>, Failed> {
 
 fn judge(args: &Args) -> Result<Option<Judge>, Failed> {
     let (Some(url), Some(model)) = (&args.judge, &args.judge_model) else { return Ok(None) };
-    let key = match &args.judge_key_env {
-        Some(name) => Some(std::env::var(name).map_err(|_| {
-            Failed::Setup(format!("--judge-key-env: the variable {name} is not set; export it, or name another"))
-        })?),
-        None => None,
-    };
+    let key = bench_continuity::key(args.judge_key_env.as_deref(), "--judge-key-env")?;
     Judge::new(url, model, key.as_deref()).map(Some).map_err(Failed::Setup)
 }
 
