@@ -1,7 +1,7 @@
 //! The continuity benchmark against systems that are known: gateways that fail over in three ways, and relays that are
 //! broken on purpose, each of which must be found.
 
-#![expect(clippy::panic, clippy::expect_used, clippy::unwrap_used, reason = "a test's panic is its report")]
+#![expect(clippy::expect_used, clippy::unwrap_used, reason = "a test's panic is its report")]
 
 use axum::body::{Body, Bytes};
 use axum::http::header::CONTENT_TYPE;
