@@ -101,7 +101,6 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode, Failed> {
     let _built_in = serve::built_in(&mut config).await?;
     let max_tokens = args.max_tokens.into();
     let eval = Eval { suite, concurrency: args.concurrency.into(), max_tokens, judge };
-    let signals = Signals::listen()?;
     let place = match location {
         Location::File(path) => path,
         Location::Environment => "the keys in the environment".to_owned(),
@@ -110,8 +109,11 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode, Failed> {
     if let Some(judge) = &eval.judge {
         judge.calibrate().await.map_err(Failed::Setup)?;
     }
+    let signals = Signals::listen()?;
     let targets = measure(&eval, &config, &subjects, signals).await?;
     let report = Report { place, file, judge: args.judge_model.clone(), known, suite: eval.suite, targets };
+    // First: what was paid for is kept even if nobody reads on.
+    let kept = report.keep();
     let mut out = io::stdout().lock();
     if args.json {
         writeln!(out, "{:#}", report.json())?;
@@ -119,7 +121,7 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode, Failed> {
         report.write(&mut out, Paint::of_stdout())?;
     }
     out.flush()?;
-    report.keep()?;
+    kept?;
     writeln!(io::stderr(), "kept in {}", report.file)?;
     Ok(ExitCode::from(report.code()))
 }

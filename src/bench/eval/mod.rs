@@ -141,6 +141,11 @@ impl Evaluated {
         self.score.is_none_or(|score| score.of < self.failed())
     }
 
+    fn interrupt(&mut self) {
+        self.stopped = Some("interrupted".to_owned());
+        self.interrupted = true;
+    }
+
     /// What is kept of it, done `at` this time.
     pub fn kept(&self, suite: &Suite, judge: Option<&str>, at: String) -> Score {
         Score {
@@ -183,7 +188,15 @@ async fn evaluate(eval: &Eval, subject: &Subject, mut asker: Asker, line: Line<'
                 if !times.model.is_empty() {
                     done.said_model = Some(times.model);
                 }
-                match judged(eval.judge.as_ref(), case, &times.text).await {
+                let judged = tokio::select! {
+                    biased;
+                    () = line.stop.cancelled() => {
+                        done.interrupt();
+                        break;
+                    }
+                    judged = judged(eval.judge.as_ref(), case, &times.text) => judged,
+                };
+                match judged {
                     Ok(is_right) => right.push((case, is_right)),
                     Err(why) => {
                         done.unjudged += 1;
@@ -231,8 +244,7 @@ async fn answer(
     let mut limited = 0;
     loop {
         let Some(ended) = line.ask(asker, request).await else {
-            done.stopped = Some("interrupted".to_owned());
-            done.interrupted = true;
+            done.interrupt();
             return None;
         };
         match ended {
