@@ -96,8 +96,8 @@ fn reset_time(value: &str) -> Option<RetryAt> {
     go_duration(value).map(RetryAt::In).or_else(|| rfc3339(value).map(RetryAt::At))
 }
 
-/// Reads `2026-11-30T04:05:06Z`, with a fraction and an offset where there are any.
-fn rfc3339(text: &str) -> Option<SystemTime> {
+/// Reads `2026-11-30T04:05:06Z`, with a fraction and an offset where there are any; `None` if it is no such time.
+pub fn rfc3339(text: &str) -> Option<SystemTime> {
     let (date, time) = text.split_at_checked(10)?;
     let mut ymd = date.splitn(3, '-').map(str::parse::<i64>);
     let (year, month, day) = (ymd.next()?.ok()?, ymd.next()?.ok()?, ymd.next()?.ok()?);

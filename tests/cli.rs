@@ -91,8 +91,18 @@ fn a_good_file_is_drawn() {
     for words in ["├─ first a/m", "└─ then  b/m", "vendor one", "cloud x", "\nok"] {
         assert!(out.contains(words), "`{words}` is missing\n{out}");
     }
-    let strict = run(&["check", "--strict", "--config", file.to_str().unwrap()]);
-    assert_eq!(strict.0, 0, "{}", strict.1);
+    let strict = ["check", "--strict", "--config", file.to_str().unwrap()];
+    let (code, out, _) = run(&strict);
+    assert_eq!(code, 1, "its fallback was never evaluated: {out}");
+    assert!(out.contains("never evaluated as fallbacks of a/m: b/m") && out.contains("ok, 1 warning,"), "{out}");
+    let now = segue::fleet::view::rfc3339(std::time::SystemTime::now());
+    let score = format!(
+        "{{\"version\": 1, \"scores\": [{{\"connection\": \"b\", \"model\": \"m\", \"at\": \"{now}\", \"suite\": \"s\", \
+         \"hash\": \"h\", \"answers\": 1, \"kept\": 1, \"errors\": 0, \"unjudged\": 0}}]}}"
+    );
+    let scores = scratch("good-scores", &score);
+    let (code, out, _) = run(&[&strict[..], &["--scores", scores.to_str().unwrap()]].concat());
+    assert_eq!(code, 0, "{out}");
 }
 
 #[test]
@@ -256,7 +266,7 @@ fn every_command_helps_with_examples() {
     let (code, out, _) = run(&["--help"]);
     assert_eq!(code, 0);
     assert!(out.contains("Examples:"));
-    for command in ["demo", "serve", "check", "probe", "mock", "completions"] {
+    for command in ["demo", "serve", "check", "probe", "eval", "mock", "completions"] {
         assert!(out.contains(&format!("  {command} ")), "{out}");
         let (code, help, _) = run(&[command, "--help"]);
         assert_eq!(code, 0);

@@ -135,7 +135,8 @@ impl Heard {
 
 // === helpers ===
 
-fn endpoint(url: &str) -> String {
+/// The endpoint of Chat Completions, whichever part of its URL is given.
+pub(super) fn endpoint(url: &str) -> String {
     let url = url.trim_end_matches('/');
     match url {
         _ if url.ends_with("/chat/completions") => url.to_owned(),

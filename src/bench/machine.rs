@@ -1,10 +1,10 @@
 //! What a benchmark ran on, so that its numbers can be compared.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A machine.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
     /// How many threads run at once.
     pub cores: usize,

@@ -3,16 +3,26 @@
 //! How long a listener waits is a matter of the tail, so distributions are drawn as the share of turns that wait
 //! *longer*, on two logarithmic axes: a policy that halves the wait of one turn in a hundred is seen to.
 
-use super::stats::Sample;
+use super::stats::{Sample, Share};
 use plotters::prelude::{
-    ChartBuilder, Color, IntoDrawingArea, IntoLogRange, LineSeries, PathElement, RGBColor, SVGBackend,
-    SeriesLabelPosition, WHITE,
+    ChartBuilder, Color, IntoDrawingArea, IntoLogRange, LineSeries, PathElement, RGBColor, Rectangle, SVGBackend,
+    SeriesLabelPosition, Text, WHITE,
 };
-use plotters::style::BLACK;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::{BLACK, IntoTextStyle, TextStyle};
 use std::fmt;
 
 /// A distribution with its name.
 pub type Line<'a> = (&'a str, &'a Sample);
+
+/// Bars of one colour.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bars<'a> {
+    /// What they are.
+    pub name: &'a str,
+    /// One for each group; `None` leaves its place empty.
+    pub shares: Vec<Option<Share>>,
+}
 
 /// A plot could not be drawn.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,6 +68,71 @@ pub fn tails(title: &str, axis: &str, lines: &[Line<'_>]) -> Result<String, NoPl
         chart
             .configure_series_labels()
             .position(SeriesLabelPosition::LowerLeft)
+            .background_style(WHITE.mix(0.85))
+            .border_style(BLACK.mix(0.3))
+            .draw()
+            .map_err(NoPlot::of)?;
+        area.present().map_err(NoPlot::of)?;
+    }
+    Ok(svg)
+}
+
+/// Shares as bars with their intervals, side by side in `groups`; an SVG document.
+///
+/// # Errors
+/// Where the drawing library fails.
+pub fn bars(title: &str, groups: &[&str], bars: &[Bars<'_>]) -> Result<String, NoPlot> {
+    let mut svg = String::new();
+    {
+        let area = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
+        area.fill(&WHITE).map_err(NoPlot::of)?;
+        let mut chart = ChartBuilder::on(&area)
+            .caption(title, ("sans-serif", 20))
+            .margin(16)
+            .x_label_area_size(44)
+            .y_label_area_size(64)
+            // Room for the names of the colours above the bars, and for those of the groups below.
+            .build_cartesian_2d(0.0..groups.len().max(1) as f64, -0.08..1.3)
+            .map_err(NoPlot::of)?;
+        chart
+            .configure_mesh()
+            .disable_x_mesh()
+            .disable_x_axis()
+            .y_desc("share of conversations, with its 95 % interval")
+            .y_label_formatter(&|share| {
+                if (-1e-9..=1.0 + 1e-9).contains(share) { percentage(*share) } else { "".into() }
+            })
+            .light_line_style(RGBColor(240, 240, 240))
+            .draw()
+            .map_err(NoPlot::of)?;
+        let centred = Pos::new(HPos::Center, VPos::Center);
+        let font: TextStyle<'_> = ("sans-serif", 14).into_text_style(&area).pos(centred);
+        let names = groups.iter().enumerate();
+        let names = names.map(|(group, name)| Text::new((*name).to_owned(), (group as f64 + 0.5, -0.04), font.clone()));
+        chart.draw_series(names).map_err(NoPlot::of)?;
+        let width = 0.8 / bars.len().max(1) as f64;
+        for (index, set) in bars.iter().enumerate() {
+            let colour = COLOURS[index % COLOURS.len()];
+            let there = || set.shares.iter().enumerate().filter_map(|(group, share)| Some((group, (*share)?)));
+            let left = |group: usize| group as f64 + 0.1 + index as f64 * width;
+            let boxes = there().map(|(group, share)| {
+                let (left, right) = (left(group) + 0.05 * width, left(group) + 0.95 * width);
+                Rectangle::new([(left, 0.0), (right, share.share)], colour.mix(0.8).filled())
+            });
+            chart
+                .draw_series(boxes)
+                .map_err(NoPlot::of)?
+                .label(set.name)
+                .legend(move |(x, y)| Rectangle::new([(x, y - 5), (x + 18, y + 5)], colour.mix(0.8).filled()));
+            let whiskers = there().map(|(group, share)| {
+                let middle = left(group) + 0.5 * width;
+                PathElement::new([(middle, share.low), (middle, share.high)], BLACK.stroke_width(2))
+            });
+            chart.draw_series(whiskers).map_err(NoPlot::of)?;
+        }
+        chart
+            .configure_series_labels()
+            .position(SeriesLabelPosition::UpperRight)
             .background_style(WHITE.mix(0.85))
             .border_style(BLACK.mix(0.3))
             .draw()
@@ -138,6 +213,21 @@ mod tests {
             assert!(svg.contains(word), "{word}");
         }
         assert!(svg.matches("<polyline").count() >= 4, "two lines and two legends");
+    }
+
+    #[test]
+    fn bars_have_names_groups_and_whiskers() {
+        let sets = [
+            Bars { name: "stateless", shares: vec![Share::new(0, 750), None] },
+            Bars { name: "splice", shares: vec![Share::new(750, 750), Share::new(700, 750)] },
+        ];
+        let svg = bars("Kept", &["turn", "rolling"], &sets).unwrap();
+        assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
+        for word in ["Kept", "turn", "rolling", "stateless", "splice", "100 %"] {
+            assert!(svg.contains(word), "{word}");
+        }
+        assert_eq!(svg.matches("stroke=\"#000000\" stroke-width=\"2\"").count(), 3, "a whisker for each share");
+        assert!(bars("", &[], &[]).is_ok());
     }
 
     #[test]

@@ -37,6 +37,19 @@ impl Table {
         self
     }
 
+    /// The same as a table of Markdown; lines across are left out.
+    pub fn markdown(&self) -> String {
+        let line = |cells: &[String]| format!("| {} |\n", cells.join(" | ").replace('\n', " "));
+        let mut text = line(&self.heads);
+        text.push_str(&format!("|{}\n", " --- |".repeat(self.heads.len())));
+        for row in &self.rows {
+            if let Row::Cells(cells) = row {
+                text.push_str(&line(cells));
+            }
+        }
+        text
+    }
+
     fn widths(&self) -> Vec<usize> {
         let mut widths: Vec<usize> = self.heads.iter().map(|h| width(h)).collect();
         for row in &self.rows {
@@ -133,6 +146,13 @@ sequential  1234  a
 hedged       7.2
 ";
         assert_eq!(text, want);
+        let want = "\
+| policy | p50 | note |
+| --- | --- | --- |
+| sequential | 1234 | a |
+| hedged | 7.2 |  |
+";
+        assert_eq!(table.markdown(), want);
     }
 
     #[test]

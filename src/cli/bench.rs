@@ -1,6 +1,6 @@
-//! `segue bench`: what failover costs, as tables, JSON and plots.
+//! `segue bench`: what failover costs and keeps, as tables, JSON and plots.
 
-use super::{Failed, log};
+use super::{Failed, bench_continuity, log};
 use crate::bench::failover::{self, CELLS, Cell, Experiment, Latency, Mode, Policy};
 use crate::bench::failover_real::{self, Providers};
 use crate::bench::listener::Place;
@@ -39,7 +39,13 @@ enum What {
     /// In virtual time every turn is simulated on the gateway's own state machine, budgets and percentiles: the same
     /// seed gives the same numbers on every machine.
     #[command(after_help = EXAMPLES)]
-    Failover(FailoverArguments),
+    Failover(Box<FailoverArguments>),
+    /// What of a conversation is left after its provider failed, and whether the text is one text.
+    ///
+    /// A fact is told, other things are talked of, a provider fails as a manifest says, and the fact is asked for. Three
+    /// ways to fail over are measured in this process, or any other gateway at --url.
+    #[command(after_help = bench_continuity::EXAMPLES)]
+    Continuity(Box<bench_continuity::Arguments>),
 }
 
 /// How to measure failover.
@@ -84,7 +90,10 @@ struct FailoverArguments {
 /// Runs the benchmark.
 pub(super) async fn run(args: &Args) -> Result<ExitCode, Failed> {
     log::start("warn")?;
-    let What::Failover(arguments) = &args.what;
+    let arguments = match &args.what {
+        What::Continuity(arguments) => return bench_continuity::run(arguments).await,
+        What::Failover(arguments) => arguments,
+    };
     let real = arguments.real || arguments.url.is_some();
     let turns = arguments.turns.unwrap_or(if real { REAL_TURNS } else { TURNS });
     let experiment = Experiment {
@@ -346,16 +355,16 @@ fn draw(cells: &[Cell], directory: &Path) -> Result<usize, Failed> {
     Ok(count)
 }
 
-fn write(path: &Path, text: &str) -> Result<(), Failed> {
+pub(super) fn write(path: &Path, text: &str) -> Result<(), Failed> {
     std::fs::write(path, text).map_err(|error| Failed::Setup(format!("cannot write {}: {error}", path.display())))
 }
 
-fn say(text: &str) -> Result<(), Failed> {
+pub(super) fn say(text: &str) -> Result<(), Failed> {
     Ok(writeln!(std::io::stdout(), "{text}")?)
 }
 
 /// A bar on a terminal; in a pipe, none.
-fn progress(steps: usize) -> ProgressBar {
+pub(super) fn progress(steps: usize) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
     }
@@ -385,6 +394,7 @@ Examples:
   segue bench failover --json failover.json --plots plots/
   segue bench failover --real --turns 100
   segue bench failover --url http://127.0.0.1:4000 --model gpt-4.1 --key-env GATEWAY_KEY --turns 50
+  segue bench continuity
 
 Exit codes:
   0  measured

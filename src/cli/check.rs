@@ -4,23 +4,30 @@ use super::Failed;
 use super::environment::Environment;
 use super::paint::{Ink, Paint};
 use super::problems::{self, ERROR, NOTE, WARNING};
-use crate::config::check::{Finding, Severity, findings};
+use super::scores;
+use crate::config::check::{Finding, Severity, evaluations, findings};
 use crate::config::lookup::{self, Location};
 use crate::config::{Config, Loaded, Problem, draw, zero};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::process::ExitCode;
+use std::time::SystemTime;
 
 /// Say what is wrong with a configuration, or unwise, and draw its chains.
 ///
 /// Each chain is drawn down to vendor, cloud and region, and every single event is named that would take out two or
-/// more of its targets. Nothing is asked over the network.
+/// more of its targets. Fallbacks that `segue eval` never evaluated, or did more than 30 days ago, are named. Nothing is
+/// asked over the network.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
     /// The configuration; otherwise ./segue.toml, the user's, or the keys in the environment.
     #[arg(long, value_name = "FILE")]
     config: Option<String>,
+
+    /// The scores that `segue eval` kept [default: segue-scores.json beside the configuration].
+    #[arg(long, value_name = "FILE")]
+    scores: Option<String>,
 
     /// Warnings count: the exit code is 1 if there are any.
     #[arg(long)]
@@ -36,6 +43,7 @@ struct Verdict {
     place: String,
     /// `None`: it is wrong.
     config: Option<Config>,
+    /// What is wrong with it, or with the scores.
     errors: Vec<Problem>,
     warnings: Vec<Problem>,
     findings: Vec<Finding>,
@@ -43,7 +51,7 @@ struct Verdict {
 
 /// Checks, and says what it found on standard output.
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failed> {
-    let verdict = Verdict::of(args.config.as_deref());
+    let verdict = Verdict::of(args.config.as_deref(), args.scores.as_deref());
     let mut out = io::stdout().lock();
     if args.json {
         writeln!(out, "{:#}", verdict.json(args.strict))?;
@@ -57,22 +65,30 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failed> {
 // === impl Verdict ===
 
 impl Verdict {
-    fn of(given: Option<&str>) -> Self {
-        let place = match lookup::locate(given, &Environment) {
-            Location::File(path) => path,
+    fn of(given: Option<&str>, scores: Option<&str>) -> Self {
+        let location = lookup::locate(given, &Environment);
+        let place = match &location {
+            Location::File(path) => path.clone(),
             Location::Environment => "the keys in the environment".to_owned(),
         };
         match lookup::open(given, &Environment) {
             Ok(Loaded { config, warnings }) => {
-                let findings = findings(&config);
-                Self { place, config: Some(config), errors: Vec::new(), warnings, findings }
+                let (mut findings, mut errors) = (findings(&config), Vec::new());
+                match scores::read(&scores::place(scores, &location)) {
+                    Ok(known) => {
+                        let command = command(given, scores);
+                        findings.extend(evaluations(&config, &known, &command, SystemTime::now()));
+                    }
+                    Err(problem) => errors.push(problem),
+                }
+                Self { place, config: Some(config), errors, warnings, findings }
             }
             Err(errors) => Self { place, config: None, errors, warnings: Vec::new(), findings: Vec::new() },
         }
     }
 
     fn code(&self, strict: bool) -> u8 {
-        match (self.config.is_some(), strict && self.warned() > 0) {
+        match (self.errors.is_empty(), strict && self.warned() > 0) {
             (false, _) => 2,
             (true, true) => 1,
             (true, false) => 0,
@@ -108,9 +124,17 @@ impl Verdict {
         if !self.findings.is_empty() {
             writeln!(out)?;
         }
+        problems::write(out, paint, ERROR, &self.errors, &Environment)?;
+        if !self.errors.is_empty() {
+            writeln!(out)?;
+        }
         let (warnings, notes) = (self.warned(), self.of_severity(Severity::Note));
-        let ink = if warnings > 0 { Ink::Doubt } else { Ink::Good };
-        let mut verdict = "ok".to_owned();
+        let ink = match (self.errors.is_empty(), warnings) {
+            (false, _) => Ink::Bad,
+            (true, 0) => Ink::Good,
+            (true, _) => Ink::Doubt,
+        };
+        let mut verdict = if self.errors.is_empty() { "ok".to_owned() } else { count(self.errors.len(), "error") };
         if warnings > 0 {
             verdict = format!("{verdict}, {}", count(warnings, "warning"));
         }
@@ -167,6 +191,13 @@ fn levels(config: &Config) -> Vec<Value> {
     config.levels.iter().map(level).collect()
 }
 
+/// What evaluates the targets of this configuration.
+fn command(config: Option<&str>, scores: Option<&str>) -> String {
+    let named = [("--config", config), ("--scores", scores)];
+    let named = named.into_iter().filter_map(|(flag, path)| Some(format!(" {flag} {}", path?)));
+    format!("segue eval{}", named.collect::<String>())
+}
+
 fn count(number: usize, what: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {what}{plural}")
@@ -182,4 +213,4 @@ Examples:
 Exit codes:
   0  the configuration can be used
   1  there are warnings, and --strict was given
-  2  it is wrong, or there is none";
+  2  it is wrong, or there is none, or the file of scores is broken";

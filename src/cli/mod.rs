@@ -1,10 +1,12 @@
 //! The command line: from arguments to a command, and from its end to an exit code.
 
 mod bench;
+mod bench_continuity;
 mod check;
 mod completions;
 mod demo;
 pub mod environment;
+mod eval;
 mod failed;
 mod log;
 mod mock;
@@ -12,6 +14,7 @@ mod paint;
 mod probe;
 mod problems;
 mod reload;
+mod scores;
 mod serve;
 mod stop;
 
@@ -38,6 +41,7 @@ enum Command {
     Serve(serve::Args),
     Check(check::Args),
     Probe(probe::Args),
+    Eval(eval::Args),
     Mock(mock::Args),
     Bench(bench::Args),
     Completions(completions::Args),
@@ -59,6 +63,7 @@ async fn run(command: Command) -> Result<ExitCode, Failed> {
         Command::Serve(args) => serve::run(&args).await,
         Command::Check(args) => check::run(&args),
         Command::Probe(args) => probe::run(&args).await,
+        Command::Eval(args) => eval::run(&args).await,
         Command::Mock(args) => mock::run(&args).await,
         Command::Bench(args) => bench::run(&args).await,
         Command::Completions(args) => completions::run(&args),
@@ -71,6 +76,7 @@ Examples:
   OPENAI_API_KEY=… segue serve      run it on the keys that you have
   segue check --config segue.toml   what is wrong with a configuration, or unwise
   segue probe                       how quick its targets are, and the clocks that follow
+  segue eval                        how good the answers of each target are, fallbacks too
   segue COMMAND --help              options, examples and exit codes of a command";
 
 #[cfg(test)]

@@ -85,7 +85,7 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode, Failed> {
 
 // === measuring ===
 
-fn chosen(config: &Config, only: &[String]) -> Result<Vec<Subject>, Failed> {
+pub(super) fn chosen(config: &Config, only: &[String]) -> Result<Vec<Subject>, Failed> {
     if let Some(unknown) = only.iter().find(|name| !config.connections.iter().any(|c| *c.name == ***name)) {
         let known = config.connections.iter().map(|c| &*c.name).collect::<Vec<_>>().join(", ");
         return Err(Failed::Setup(format!("--connection: there is no connection `{unknown}`; there are {known}")));
@@ -121,7 +121,7 @@ async fn measure(
 }
 
 /// A bar on a terminal; in a pipe, none.
-fn progress(steps: usize) -> ProgressBar {
+pub(super) fn progress(steps: usize) -> ProgressBar {
     if !io::stderr().is_terminal() {
         return ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
     }

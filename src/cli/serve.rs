@@ -5,9 +5,12 @@ use super::log::{self, Format};
 use super::paint::{Ink, Paint};
 use super::stop::Signals;
 use super::{Failed, problems, reload};
+use crate::bench::continuity::inject;
+use crate::bench::continuity::manifest::Manifest;
 use crate::config::lookup::{self, Location};
 use crate::config::{Config, Loaded};
 use crate::gateway::Gateway;
+use crate::rig::faults::Faults;
 use crate::rig::mock;
 use crate::rig::origin::Origin;
 use crate::routing::Level;
@@ -15,7 +18,9 @@ use crate::server::listen::{self, Manners};
 use crate::{admin, server};
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -38,6 +43,10 @@ pub(super) struct Args {
     /// Where operators connect, instead of `admin.listen`.
     #[arg(long, value_name = "ADDR")]
     admin: Option<SocketAddr>,
+
+    /// Break the answers of marked conversations as this manifest of `segue bench continuity` says. For benchmarks only.
+    #[arg(long, value_name = "MANIFEST")]
+    faults: Option<PathBuf>,
 }
 
 /// Runs the gateway.
@@ -69,7 +78,18 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode, Failed> {
         asked: (args.listen, args.admin),
     };
     told(announce(&location, &config, format));
-    let gateway = Gateway::new(config).map_err(Failed::Setup)?;
+    let gateway = match &args.faults {
+        None => Gateway::new(config),
+        Some(path) => {
+            let faults = faults(path)?;
+            tracing::warn!(
+                manifest = %path.display(),
+                "--faults: this gateway breaks answers on purpose; do not serve anybody with it"
+            );
+            Gateway::decorated(config, move |name, upstream| faults.around(name, upstream))
+        }
+    }
+    .map_err(Failed::Setup)?;
     reload::serve(&gateway, settled, hangup);
     let stop = CancellationToken::new();
     tokio::spawn({
@@ -171,6 +191,13 @@ fn direct(config: &mut Config, args: &Args) -> Result<(), Failed> {
     Ok(())
 }
 
+/// The failures of a manifest.
+fn faults(path: &Path) -> Result<Arc<Faults>, Failed> {
+    let wrong = |why: String| Failed::Setup(format!("--faults {}: {why}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    Ok(inject::faults(Manifest::read(&text).map_err(wrong)?))
+}
+
 /// Starts what stands for connections of the dialect `mock`.
 pub(super) async fn built_in(config: &mut Config) -> Result<Vec<Origin>, Failed> {
     let mut origins = Vec::new();
@@ -233,6 +260,7 @@ Examples:
   segue serve --config segue.toml
   OPENAI_API_KEY=… ANTHROPIC_API_KEY=… segue serve
   OLLAMA_HOST=127.0.0.1:11434 segue serve --listen 127.0.0.1:8090
+  segue serve --config segue.toml --faults manifest.json
   curl -N http://127.0.0.1:8080/v1/chat/completions \\
     -H 'content-type: application/json' \\
     -d '{\"model\": \"normal\", \"stream\": true,

@@ -1,7 +1,10 @@
 //! What is legal in a configuration and still unwise: fallbacks that fall with what they stand in for, clocks that
 //! cannot be kept, places that can never serve.
 
+mod evaluated;
 mod promises;
+
+pub use evaluated::evaluations;
 
 use super::units::show;
 use super::{Config, net};

@@ -17,6 +17,7 @@ mod net;
 mod problem;
 mod quota;
 pub mod redact;
+pub mod scores;
 mod secret;
 mod server;
 mod tenant;

@@ -117,16 +117,16 @@ pub(super) fn wall(at: Instant, now: Instant) -> SystemTime {
 }
 
 fn as_text<S: Serializer>(at: &SystemTime, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&text(*at))
+    serializer.serialize_str(&rfc3339(*at))
 }
 
 #[expect(clippy::ref_option, reason = "serde hands a reference to the field")]
 fn as_text_or_null<S: Serializer>(at: &Option<SystemTime>, serializer: S) -> Result<S::Ok, S::Error> {
-    at.map(text).serialize(serializer)
+    at.map(rfc3339).serialize(serializer)
 }
 
 /// A time of day in UTC as RFC 3339 writes it, rounded up to a second: who comes then does not come too early.
-fn text(at: SystemTime) -> String {
+pub fn rfc3339(at: SystemTime) -> String {
     let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
     let seconds = since.as_secs() + u64::from(Duration::from_secs(since.as_secs()) < since);
     let (days, second) = (seconds / DAY, seconds % DAY);
@@ -166,7 +166,7 @@ mod tests {
         for day in (0..60_000_u64).filter(|day| day % 365 < 3 || day % 1461 < 70) {
             let at = UNIX_EPOCH + Duration::from_secs(day * DAY + 3661);
             let other = httpdate::fmt_http_date(at);
-            let ours = text(at);
+            let ours = rfc3339(at);
             let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
             let month = months.iter().position(|m| *m == &other[8..11]).unwrap() + 1;
             let (year, day) = (&other[12..16], &other[5..7]);
@@ -176,8 +176,8 @@ mod tests {
 
     #[test]
     fn a_part_of_a_second_is_rounded_up() {
-        assert_eq!(text(UNIX_EPOCH + Duration::from_millis(1)), "1970-01-01T00:00:01Z");
-        assert_eq!(text(UNIX_EPOCH + Duration::from_millis(86_399_999)), "1970-01-02T00:00:00Z");
-        assert_eq!(text(UNIX_EPOCH), "1970-01-01T00:00:00Z");
+        assert_eq!(rfc3339(UNIX_EPOCH + Duration::from_millis(1)), "1970-01-01T00:00:01Z");
+        assert_eq!(rfc3339(UNIX_EPOCH + Duration::from_millis(86_399_999)), "1970-01-02T00:00:00Z");
+        assert_eq!(rfc3339(UNIX_EPOCH), "1970-01-01T00:00:00Z");
     }
 }

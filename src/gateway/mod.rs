@@ -99,6 +99,21 @@ impl Gateway {
         Self::build(config, Box::new(dial), store)
     }
 
+    /// A gateway that reaches its providers over HTTP, each through what `around` makes of its upstream, also after a
+    /// reload.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn decorated(
+        config: Config,
+        around: impl Fn(&Arc<str>, Arc<dyn Upstream>) -> Arc<dyn Upstream> + Send + Sync + 'static,
+    ) -> Result<Self, String> {
+        let bounds = memory::Bounds { max_bytes: config.store.max_bytes, ttl: config.store.ttl };
+        let store = Arc::new(Memory::new(bounds, Arc::new(drive::now)));
+        let dial = move |connection: &Connection| Ok(dial(connection)?.map(|plain| around(&connection.name, plain)));
+        Self::build(config, Box::new(dial), store)
+    }
+
     /// A gateway that reaches its providers as the caller says; connections without an upstream are never asked.
     pub fn with_upstreams(config: Config, upstreams: HashMap<Arc<str>, Arc<dyn Upstream>>) -> Self {
         let bounds = memory::Bounds { max_bytes: config.store.max_bytes, ttl: config.store.ttl };

@@ -110,7 +110,7 @@ fn candidate(setup: &Setup, entry: &Entry, hedge: Option<Hedge>, request: &Reque
         _ if setup.fleet.prefill_denied(target) => How::Instruct,
         Continuation::Prefill => How::Prefill,
         Continuation::Instruct => How::Instruct,
-        // Native resumption is not built for these dialects, and `restart` never continues.
+        // Native resumption is not built for these dialects; one that restarts is never asked to continue.
         Continuation::Auto | Continuation::Native | Continuation::Restart => {
             dialect.map_or(How::Instruct, |d| d.how(&target.model))
         }

@@ -9,7 +9,7 @@ use super::{Action, AttemptId, Ending, Open, Phase, Relay, Runner};
 use crate::failure::{Disposition, Failure, Kind, Remedy, RetryAt, Verdict};
 use crate::health::backoff;
 use crate::routing::plan::State;
-use crate::routing::{Delivery, History, RateLimited};
+use crate::routing::{Continuation, Delivery, History, RateLimited, Target};
 use crate::turn::resume::{Anchor, Carry, Continue, How, Origin};
 use crate::turn::seam::Seam;
 use std::sync::Arc;
@@ -168,7 +168,8 @@ impl Relay {
         let broke = failure.kind.is_transport() && failure.kind != Kind::FirstTokenTimeout;
         let stalled_early = failure.kind == Kind::Stalled && self.turn.is_silent();
         let may = if self.turn.is_silent() { self.may_retry(failure) } else { self.plan.has_retry() };
-        broke && !stalled_early && may && !self.plan.seat(seat).rescued
+        let seat = self.plan.seat(seat);
+        broke && !stalled_early && may && !seat.rescued && self.goes_on(&seat.candidate.target)
     }
 
     /// Whether the target may be asked again on a schedule of our own. A wait that the provider names is no extra load,
@@ -225,12 +226,18 @@ impl Relay {
     pub(super) fn next_seat(&self) -> Option<usize> {
         if self.turn.is_bound() {
             let issuer = self.journal.issuer();
-            return self.plan.next_where(|t| issuer.is_some_and(|issuer| *t.issuer == *issuer));
+            return self.plan.next_where(|t| self.goes_on(t) && issuer.is_some_and(|issuer| *t.issuer == *issuer));
         }
         if self.policy.structured.is_some() && !self.turn.is_blank() {
-            return self.plan.next_where(|t| t.deterministic);
+            return self.plan.next_where(|t| self.goes_on(t) && t.deterministic);
         }
-        self.plan.next()
+        self.plan.next_where(|t| self.goes_on(t))
+    }
+
+    /// Whether `target` may be asked for more of this turn: one that only starts anew may not, once something visible
+    /// was told.
+    fn goes_on(&self, target: &Target) -> bool {
+        self.turn.is_blank() || target.continuation != Continuation::Restart
     }
 
     // --- opening ---

@@ -6,7 +6,9 @@
 //! ([`wire`]); it never uses the product's own dialects, for two bugs that agree would cancel out.
 
 pub mod delay;
+pub mod faults;
 pub mod inside;
+pub mod mark;
 pub mod mock;
 pub mod names;
 pub mod origin;

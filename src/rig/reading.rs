@@ -177,7 +177,7 @@ fn ask(body: &Value, text: &str) -> Ask {
 
 /// The longest end of `told`, white space aside, that `message` quotes; empty if that is less than [`QUOTE`] characters
 /// and not all of it.
-fn quoted(message: &str, told: &str) -> String {
+pub fn quoted(message: &str, told: &str) -> String {
     let told = told.trim_end();
     let from = told.char_indices().rev().nth(QUOTE - 1).map_or(0, |(at, _)| at);
     let tail = &told[from..];
@@ -198,12 +198,13 @@ fn quoted(message: &str, told: &str) -> String {
     told[told.len() - longest..].to_owned()
 }
 
-fn role(message: &Value) -> &str {
+/// Who says a message; empty if it does not say.
+pub fn role(message: &Value) -> &str {
     message.get("role").and_then(Value::as_str).unwrap_or_default()
 }
 
 /// The text of a message, whether it is a string or a list of parts.
-fn content(message: &Value) -> String {
+pub fn content(message: &Value) -> String {
     match message.get("content") {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Array(parts)) => parts.iter().filter_map(|part| part.get("text")?.as_str()).collect(),
@@ -220,7 +221,7 @@ fn choices(n: u64) -> u32 {
 }
 
 /// An end of a text that is quoted has at least so many characters.
-const QUOTE: usize = 8;
+pub const QUOTE: usize = 8;
 
 /// No request gets more choices.
 const MAX_CHOICES: u32 = 16;

@@ -1,6 +1,6 @@
 //! One request to one target: the call that a turn's first attempt makes, and when what came back came.
 
-use super::{Subject, request};
+use super::Subject;
 use crate::chat::Request;
 use crate::dialect::{self, Dialect, Expect};
 use crate::event::{Event, Signal, Step};
@@ -14,11 +14,10 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
 /// Asks one target.
-pub(super) struct Asker {
+pub(in crate::bench) struct Asker {
     target: Arc<Target>,
     upstream: Arc<dyn Upstream>,
     dialect: &'static dyn Dialect,
-    request: Request,
     /// What the target was found not to take.
     carry: Carry,
     patience: Patience,
@@ -39,7 +38,7 @@ struct Patience {
 }
 
 /// How a request ended.
-pub(super) enum Ended {
+pub(in crate::bench) enum Ended {
     /// With a whole answer.
     Whole(Times),
     /// Without one.
@@ -48,17 +47,21 @@ pub(super) enum Ended {
     Again,
 }
 
-/// When a whole answer came.
+/// A whole answer, and when it came.
 #[derive(Debug, Default)]
-pub(super) struct Times {
+pub(in crate::bench) struct Times {
     /// From the request to the first progress.
-    pub(super) first: Duration,
+    pub(in crate::bench) first: Duration,
     /// Silences between progress and progress.
-    pub(super) gaps: Vec<Duration>,
+    pub(in crate::bench) gaps: Vec<Duration>,
     /// From the request to the end.
-    pub(super) total: Duration,
+    pub(in crate::bench) total: Duration,
     /// Tokens, as the provider said.
-    pub(super) generated: u64,
+    pub(in crate::bench) generated: u64,
+    /// What was said; of a long text the beginning.
+    pub(in crate::bench) text: String,
+    /// The name that the model gave itself; empty where it gave none.
+    pub(in crate::bench) model: String,
 }
 
 /// An answer as it comes in.
@@ -76,10 +79,9 @@ struct Hearing {
 impl Asker {
     /// # Errors
     /// A sentence on why the target cannot be asked at all.
-    pub(super) fn new(
+    pub(in crate::bench) fn new(
         subject: &Subject,
         upstream: Arc<dyn Upstream>,
-        max_tokens: u64,
         max_event: usize,
     ) -> Result<Self, String> {
         let Subject { target, clocks, .. } = subject;
@@ -95,7 +97,6 @@ impl Asker {
             target: Arc::clone(target),
             upstream,
             dialect,
-            request: request(max_tokens)?,
             carry: Carry::fresh(),
             patience,
             connect: clocks.connect,
@@ -105,8 +106,8 @@ impl Asker {
     }
 
     /// Asks once, and hears the answer to its end. To drop the future is to hang up.
-    pub(super) async fn ask(&mut self) -> Ended {
-        match self.hear().await {
+    pub(in crate::bench) async fn ask(&mut self, request: &Request) -> Ended {
+        match self.hear(request).await {
             Ok(times) => Ended::Whole(times),
             Err(failure) => match &failure.remedy {
                 Some(Remedy::Drop(field))
@@ -120,8 +121,8 @@ impl Asker {
         }
     }
 
-    async fn hear(&self) -> Result<Times, Failure> {
-        let wire = self.dialect.encode(&self.request, &self.target, &self.carry)?;
+    async fn hear(&self, request: &Request) -> Result<Times, Failure> {
+        let wire = self.dialect.encode(request, &self.target, &self.carry)?;
         let mut signals = self.upstream.open(Call {
             dialect: self.dialect,
             wire,
@@ -182,6 +183,12 @@ impl Hearing {
                     self.thinking = *on;
                     self.silent_since = None;
                 }
+                Event::Text { text, .. } | Event::Refusal { text, .. } if self.times.text.len() < MOST_TEXT => {
+                    self.times.text.push_str(text);
+                }
+                Event::Identity(identity) if !identity.model.is_empty() => {
+                    self.times.model.clone_from(&identity.model);
+                }
                 Event::Usage(usage) => self.times.generated = usage.completion.unwrap_or(self.times.generated),
                 _ => {}
             }
@@ -213,3 +220,6 @@ impl Hearing {
 
 /// The most request fields that are left out for one target.
 const MOST_DROPS: usize = 4;
+
+/// Bytes of an answer's text past which no more of it is kept.
+const MOST_TEXT: usize = 1 << 16;

@@ -5,29 +5,28 @@
 //! target warms its connection and does not count. Nothing is cut at the clocks that are to be found out: an answer may
 //! be silent for as long as `idle`, so that the numbers say what the target does and not what it was allowed to do.
 //!
-//! `attempt` is one request, `lane` what a connection allows, `proposal` what follows from the numbers.
+//! `attempt` is one request, `lane` what a connection allows, `line` when a target is asked again, `proposal` what follows from the numbers.
 
-mod attempt;
+pub(in crate::bench) mod attempt;
 mod lane;
+pub(in crate::bench) mod line;
 pub mod proposal;
 
 use super::stats::{Sample, Summary};
 use crate::chat::{self, DialectId};
-use crate::config::{Config, Connection};
+use crate::config::Config;
 use crate::dialect;
-use crate::failure::{Disposition, Kind, RetryAt, Said};
-use crate::gateway;
+use crate::failure::{Kind, RetryAt};
 use crate::routing::{Entry, Target, Timeouts};
-use crate::upstream::Upstream;
 use attempt::{Asker, Ended, Times};
 use futures::StreamExt;
 use http::HeaderMap;
-use lane::Lane;
+use line::{LEAST_WAIT, Line};
 use serde::{Serialize, Serializer};
 use serde_json::json;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// How a configuration is probed.
@@ -114,23 +113,15 @@ pub async fn run(
     stop: &CancellationToken,
     tick: &(dyn Fn(usize) + Sync),
 ) -> Result<Vec<Measured>, String> {
-    let mut ways: HashMap<&str, Way> = HashMap::new();
-    for connection in &config.connections {
-        let of = subjects.iter().filter(|s| s.target.connection == connection.name);
-        if let Some(most) = of.map(|s| probe.tokens(&s.target)).max()
-            && let Some(upstream) = gateway::dial(connection)?
-        {
-            let lane = Lane::new(&connection.limits, PROMPT_TOKENS + most);
-            ways.insert(&connection.name, Way { lane, upstream, secrets: secrets(connection) });
-        }
-    }
+    let ways = line::ways(config, subjects, |target| PROMPT_TOKENS + probe.tokens(target))?;
     let mut asked = Vec::new();
     for subject in subjects {
         let Some(way) = ways.get(&*subject.target.connection) else { continue };
         let upstream = Arc::clone(&way.upstream);
-        let asker = Asker::new(subject, upstream, probe.tokens(&subject.target), config.limits.max_event)?;
+        let request = request(probe.tokens(&subject.target))?;
+        let asker = Asker::new(subject, upstream, config.limits.max_event)?;
         let line = Line { way, cap: config.limits.retry_after_cap, stop, tick };
-        asked.push(measure(probe.requests, subject, asker, line));
+        asked.push(measure(probe.requests, subject, request, asker, line));
     }
     Ok(futures::stream::iter(asked).buffered(probe.concurrency.max(1)).collect().await)
 }
@@ -242,33 +233,20 @@ impl Serialize for Measured {
 
 // === measuring ===
 
-/// How a connection is reached.
-struct Way {
-    lane: Lane,
-    upstream: Arc<dyn Upstream>,
-    secrets: Vec<String>,
-}
-
-/// What a target's requests have in common besides the request.
-struct Line<'a> {
-    way: &'a Way,
-    cap: Duration,
-    stop: &'a CancellationToken,
-    tick: &'a (dyn Fn(usize) + Sync),
-}
-
-async fn measure(requests: usize, subject: &Subject, mut asker: Asker, line: Line<'_>) -> Measured {
+async fn measure(
+    requests: usize,
+    subject: &Subject,
+    request: chat::Request,
+    mut asker: Asker,
+    line: Line<'_>,
+) -> Measured {
     let mut measured = Measured::none(subject);
     let mut answers: Vec<Times> = Vec::new();
     let (mut warm, mut left, mut limited, mut in_a_row) = (false, requests + 1, 0, 0);
     while measured.stopped.is_none() && answers.len() + measured.failed() < requests {
-        let ended = tokio::select! {
-            biased;
-            () = line.stop.cancelled() => {
-                measured.stopped = Some("interrupted".to_owned());
-                break;
-            }
-            ended = line.way.lane.pass(asker.ask()) => ended,
+        let Some(ended) = line.ask(&mut asker, &request).await else {
+            measured.stopped = Some("interrupted".to_owned());
+            break;
         };
         match ended {
             Ended::Again => continue,
@@ -279,21 +257,20 @@ async fn measure(requests: usize, subject: &Subject, mut asker: Asker, line: Lin
                 }
             }
             Ended::Failed(failure) => {
-                measured.said = Some(words(&failure.said, failure.kind, &line.way.secrets));
+                measured.said = Some(line.words(&failure));
                 if failure.kind == Kind::RateLimited {
                     measured.rate_limited += 1;
                     limited += 1;
-                    measured.stopped = rest(failure.retry_at, limited, &line).await;
+                    measured.stopped = line.rest(failure.retry_at, limited).await;
                     continue;
                 }
                 // Whoever fails at once has no connection to be warmed.
                 warm = true;
                 in_a_row += 1;
                 *measured.failures.entry(failure.kind).or_default() += 1;
-                if in_a_row >= if is_hopeless(failure.kind) { HOPELESS } else { IN_A_ROW } {
-                    measured.stopped = Some(format!("{in_a_row} failures in a row"));
-                } else {
-                    measured.stopped = rest(failure.retry_at.or(Some(RetryAt::In(LEAST_WAIT))), 1, &line).await;
+                measured.stopped = line::given_up(in_a_row, failure.kind);
+                if measured.stopped.is_none() {
+                    measured.stopped = line.rest(failure.retry_at.or(Some(RetryAt::In(LEAST_WAIT))), 1).await;
                 }
             }
         }
@@ -305,33 +282,7 @@ async fn measure(requests: usize, subject: &Subject, mut asker: Asker, line: Lin
     measured
 }
 
-/// Waits as a provider asks, or by itself; `Some`: why it is not asked again.
-async fn rest(asked: Option<RetryAt>, tries: u32, line: &Line<'_>) -> Option<String> {
-    if tries > WAITS {
-        return Some(format!("{WAITS} rate limits in a row"));
-    }
-    let wait = asked.map_or_else(|| PAUSE * 2_u32.pow(tries - 1), |at| at.after(SystemTime::now()));
-    if wait > line.cap {
-        return Some(format!(
-            "it asks for a pause of {} s, longer than `limits.retry_after_cap`",
-            wait.as_secs_f64().ceil()
-        ));
-    }
-    tokio::select! {
-        () = line.stop.cancelled() => {}
-        () = tokio::time::sleep(wait.max(LEAST_WAIT)) => {}
-    }
-    None
-}
-
 // === helpers ===
-
-/// Whether another try will hardly do better.
-fn is_hopeless(kind: Kind) -> bool {
-    matches!(kind, Kind::Connect | Kind::Dns | Kind::Tls | Kind::FirstTokenTimeout | Kind::Stalled)
-        || matches!(kind, Kind::Auth | Kind::QuotaExhausted)
-        || matches!(kind.disposition(), Disposition::Tell | Disposition::Larger)
-}
 
 fn patient(a: Timeouts, b: Timeouts) -> Timeouts {
     Timeouts {
@@ -344,21 +295,6 @@ fn patient(a: Timeouts, b: Timeouts) -> Timeouts {
         error_body: a.error_body.max(b.error_body),
         ..a
     }
-}
-
-fn secrets(connection: &Connection) -> Vec<String> {
-    let pairs = connection.headers.iter().chain(&connection.query).map(|(_, secret)| secret);
-    let all = connection.api_key.iter().chain(pairs).map(|secret| secret.expose().to_owned());
-    all.filter(|secret| secret.len() >= SHORTEST_SECRET).collect()
-}
-
-/// What a provider said, fit to be shown: on one line, short, without what must not be seen.
-fn words(said: &Said, kind: Kind, secrets: &[String]) -> String {
-    let first = [&said.message, &said.code, &said.r#type].into_iter().find(|text| !text.trim().is_empty());
-    let Some(text) = first else { return kind.name().to_owned() };
-    let hidden = secrets.iter().fold(text.clone(), |text, secret| text.replace(secret, "•••"));
-    let line = hidden.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
-    line.collect::<Vec<_>>().join(" ").chars().take(MOST_WORDS).collect()
 }
 
 /// The request that every target gets.
@@ -385,39 +321,9 @@ pub const PROMPT_TOKENS: u64 = 30;
 /// Tokens that a target which reasons is given besides, or it would say nothing.
 pub const THINKING: u64 = 1000;
 
-/// After so many failures in a row a target is not asked any more: what it does is known, and costs time.
-const IN_A_ROW: usize = 10;
-
-/// The same for failures that another try does not heal.
-const HOPELESS: usize = 3;
-
-/// The most rate limits in a row that are waited for.
-const WAITS: u32 = 6;
-
-/// The first wait where a provider names none; each further one is twice as long.
-const PAUSE: Duration = Duration::from_secs(1);
-
-/// Nobody is asked again sooner.
-const LEAST_WAIT: Duration = Duration::from_millis(20);
-
-/// What is shorter is no secret, and may be part of any word.
-const SHORTEST_SECRET: usize = 6;
-
-/// The most characters of a provider's words.
-const MOST_WORDS: usize = 160;
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_providers_words_are_one_line_without_secrets() {
-        let said = Said { message: "Incorrect key\u{1b}[2J sk-very-secret\n provided".to_owned(), ..Said::default() };
-        assert_eq!(words(&said, Kind::Auth, &["sk-very-secret".to_owned()]), "Incorrect key [2J ••• provided");
-        assert_eq!(words(&Said::default(), Kind::Reset, &[]), "Reset");
-        let long = Said { message: "x".repeat(1000), ..Said::default() };
-        assert_eq!(words(&long, Kind::Auth, &[]).len(), MOST_WORDS);
-    }
 
     #[test]
     fn the_request_is_small_and_as_long_as_it_is_said_to_be() {

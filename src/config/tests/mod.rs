@@ -5,6 +5,7 @@
 mod advice;
 mod bad;
 mod defaults;
+mod evaluated;
 mod files;
 mod sources;
 mod warnings;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::failure::{Remedy, RetryAt};
-use crate::routing::RateLimited;
+use crate::routing::{Continuation, RateLimited};
 
 #[test]
 fn a_healthy_turn_is_one_attempt_and_passes_untouched() {
@@ -43,6 +43,35 @@ fn a_death_in_mid_turn_is_continued_from_what_was_told() {
     assert_eq!((&*on.delivered, on.how), ("One, two", How::Prefill));
     play.sent(1).text(1, ", three.").finish(1, Finish::Stop).signal(1, Signal::Ended);
     assert_eq!(play.moves(), "splice1 emit:\", three.\" emit:Stop drop1:ok close:complete");
+}
+
+#[test]
+fn a_target_that_only_restarts_is_asked_before_the_first_visible_word_and_never_after() {
+    let only_restarts = |retries: u32| {
+        let mut setup = setup(&["a", "b"]);
+        setup.level.retries = retries;
+        for candidate in &mut setup.candidates {
+            Arc::make_mut(&mut candidate.target).continuation = Continuation::Restart;
+        }
+        setup.begin()
+    };
+    let mut play = only_restarts(0);
+    play.sent(0).text(0, "\n ").fail(0, Kind::Reset);
+    assert_eq!(play.moves(), "open0:a emit:\"\\n \" drop0:failed open1:b");
+    assert_eq!(play.opens[1].carry.origin, Origin::Fresh);
+    // Not even the same one once more, and the error is told.
+    let mut play = only_restarts(1);
+    play.sent(0).text(0, "One, ").fail(0, Kind::Reset);
+    assert_eq!(play.moves(), "open0:a emit:\"One, \" drop0:failed close:Exhausted(Reset)");
+}
+
+#[test]
+fn one_that_restarts_is_passed_over_for_one_that_goes_on() {
+    let mut setup = setup(&["a", "b", "c"]);
+    Arc::make_mut(&mut setup.candidates[1].target).continuation = Continuation::Restart;
+    let mut play = setup.begin();
+    play.sent(0).text(0, "One, ").fail(0, Kind::Reset);
+    assert_eq!(play.moves(), "open0:a emit:\"One, \" drop0:failed open1:c");
 }
 
 #[test]

@@ -1,0 +1,158 @@
+//! What the requests of a target have in common: how its connection is reached, and when it is asked again.
+
+use super::Subject;
+use super::attempt::{Asker, Ended};
+use super::lane::Lane;
+use crate::chat::Request;
+use crate::config::{Config, Connection};
+use crate::failure::{Disposition, Failure, Kind, RetryAt, Said};
+use crate::gateway;
+use crate::routing::Target;
+use crate::upstream::Upstream;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use tokio_util::sync::CancellationToken;
+
+/// How a connection is reached.
+pub(in crate::bench) struct Way {
+    lane: Lane,
+    pub(in crate::bench) upstream: Arc<dyn Upstream>,
+    secrets: Vec<String>,
+}
+
+/// What a target's requests have in common besides the request.
+pub(in crate::bench) struct Line<'a> {
+    pub(in crate::bench) way: &'a Way,
+    /// The longest pause that is waited for.
+    pub(in crate::bench) cap: Duration,
+    pub(in crate::bench) stop: &'a CancellationToken,
+    pub(in crate::bench) tick: &'a (dyn Fn(usize) + Sync),
+}
+
+/// How the connections of `subjects` are reached, by name; `tokens`: the most that one request of a
+/// target may cost.
+///
+/// # Errors
+/// A sentence that names the connection which cannot be set up.
+pub(in crate::bench) fn ways<'a>(
+    config: &'a Config,
+    subjects: &[Subject],
+    tokens: impl Fn(&Target) -> u64,
+) -> Result<HashMap<&'a str, Way>, String> {
+    let mut ways: HashMap<&str, Way> = HashMap::new();
+    for connection in &config.connections {
+        let of = subjects.iter().filter(|s| s.target.connection == connection.name);
+        if let Some(most) = of.map(|s| tokens(&s.target)).max()
+            && let Some(upstream) = gateway::dial(connection)?
+        {
+            let lane = Lane::new(&connection.limits, most);
+            ways.insert(&connection.name, Way { lane, upstream, secrets: secrets(connection) });
+        }
+    }
+    Ok(ways)
+}
+
+// === impl Line ===
+
+impl Line<'_> {
+    /// Asks when the connection's limits allow it; `None`: it was stopped.
+    pub(in crate::bench) async fn ask(&self, asker: &mut Asker, request: &Request) -> Option<Ended> {
+        tokio::select! {
+            biased;
+            () = self.stop.cancelled() => None,
+            ended = self.way.lane.pass(asker.ask(request)) => Some(ended),
+        }
+    }
+
+    /// Waits as a provider asks, or by itself; `Some`: why it is not asked again.
+    pub(in crate::bench) async fn rest(&self, asked: Option<RetryAt>, tries: u32) -> Option<String> {
+        if tries > WAITS {
+            return Some(format!("{WAITS} rate limits in a row"));
+        }
+        let wait = asked.map_or_else(|| PAUSE * 2_u32.pow(tries - 1), |at| at.after(SystemTime::now()));
+        if wait > self.cap {
+            return Some(format!(
+                "it asks for a pause of {} s, longer than `limits.retry_after_cap`",
+                wait.as_secs_f64().ceil()
+            ));
+        }
+        tokio::select! {
+            () = self.stop.cancelled() => {}
+            () = tokio::time::sleep(wait.max(LEAST_WAIT)) => {}
+        }
+        None
+    }
+
+    /// What a provider said, fit to be shown: on one line, short, without what must not be seen.
+    pub(in crate::bench) fn words(&self, failure: &Failure) -> String {
+        words(&failure.said, failure.kind, &self.way.secrets)
+    }
+}
+
+// === helpers ===
+
+/// Why a target that failed `in_a_row` times, lastly in this way, is not asked any more; `None`: it is.
+pub(in crate::bench) fn given_up(in_a_row: usize, kind: Kind) -> Option<String> {
+    let most = if is_hopeless(kind) { HOPELESS } else { IN_A_ROW };
+    (in_a_row >= most).then(|| format!("{in_a_row} failures in a row"))
+}
+
+/// Whether another try will hardly do better.
+fn is_hopeless(kind: Kind) -> bool {
+    matches!(kind, Kind::Connect | Kind::Dns | Kind::Tls | Kind::FirstTokenTimeout | Kind::Stalled)
+        || matches!(kind, Kind::Auth | Kind::QuotaExhausted)
+        || matches!(kind.disposition(), Disposition::Tell | Disposition::Larger)
+}
+
+fn secrets(connection: &Connection) -> Vec<String> {
+    let pairs = connection.headers.iter().chain(&connection.query).map(|(_, secret)| secret);
+    let all = connection.api_key.iter().chain(pairs).map(|secret| secret.expose().to_owned());
+    all.filter(|secret| secret.len() >= SHORTEST_SECRET).collect()
+}
+
+/// What a provider said, fit to be shown: on one line, short, without what must not be seen.
+fn words(said: &Said, kind: Kind, secrets: &[String]) -> String {
+    let first = [&said.message, &said.code, &said.r#type].into_iter().find(|text| !text.trim().is_empty());
+    let Some(text) = first else { return kind.name().to_owned() };
+    let hidden = secrets.iter().fold(text.clone(), |text, secret| text.replace(secret, "•••"));
+    let line = hidden.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
+    line.collect::<Vec<_>>().join(" ").chars().take(MOST_WORDS).collect()
+}
+
+// === consts ===
+
+/// After so many failures in a row a target is not asked any more: what it does is known, and costs time.
+const IN_A_ROW: usize = 10;
+
+/// The same for failures that another try does not heal.
+const HOPELESS: usize = 3;
+
+/// The most rate limits in a row that are waited for.
+const WAITS: u32 = 6;
+
+/// The first wait where a provider names none; each further one is twice as long.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Nobody is asked again sooner.
+pub(in crate::bench) const LEAST_WAIT: Duration = Duration::from_millis(20);
+
+/// What is shorter is no secret, and may be part of any word.
+const SHORTEST_SECRET: usize = 6;
+
+/// The most characters of a provider's words.
+const MOST_WORDS: usize = 160;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_providers_words_are_one_line_without_secrets() {
+        let said = Said { message: "Incorrect key\u{1b}[2J sk-very-secret\n provided".to_owned(), ..Said::default() };
+        assert_eq!(words(&said, Kind::Auth, &["sk-very-secret".to_owned()]), "Incorrect key [2J ••• provided");
+        assert_eq!(words(&Said::default(), Kind::Reset, &[]), "Reset");
+        let long = Said { message: "x".repeat(1000), ..Said::default() };
+        assert_eq!(words(&long, Kind::Auth, &[]).len(), MOST_WORDS);
+    }
+}
