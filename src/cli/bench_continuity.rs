@@ -119,8 +119,11 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = span::parse)]
     cooldown: Duration,
     /// The limits of the gateways on first word and silence.
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = span::parse)]
+    #[arg(long, value_name = "TIME", default_value = "750ms", value_parser = span::parse)]
     clock: Duration,
+    /// The time between two words of the built-in providers.
+    #[arg(long, value_name = "TIME", default_value = "2ms", value_parser = span::parse)]
+    word: Duration,
     /// A client gives a try up after so long without a word.
     #[arg(long, value_name = "TIME", default_value = "15s", value_parser = span::parse)]
     client_timeout: Duration,

@@ -59,7 +59,8 @@ impl Subject {
             0 => first,
             port => SocketAddr::new(first.ip(), port.saturating_add(step)),
         });
-        let recall = Recall::start(suite, PACE, at).await.map_err(|error| {
+        let pace = Pace { first: FIRST, gap: arguments.word };
+        let recall = Recall::start(suite, pace, at).await.map_err(|error| {
             Failed::Setup(format!(
                 "the providers cannot listen on {} and the three ports after it: {error}; choose others with \
                  --providers-at",
@@ -229,8 +230,8 @@ fn of(name: &str) -> System {
     System::ALL.into_iter().find(|system| system.name() == name).unwrap_or(System::Splice)
 }
 
-/// How fast the built-in providers speak: fast enough to be done soon, slow enough that words come one by one.
-const PACE: Pace = Pace { first: Duration::from_millis(5), gap: Duration::from_millis(1) };
+/// How long the built-in providers take to their first word.
+const FIRST: Duration = Duration::from_millis(5);
 
 /// Between two tries to reach another gateway.
 const POLL: Duration = Duration::from_millis(500);
