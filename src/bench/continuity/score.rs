@@ -85,7 +85,7 @@ pub struct Ends {
 /// Why facts were not kept, a conversation each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Causes {
-    /// The probe got no finished answer.
+    /// The probe got no whole answer: it failed, was cut, or ended as finished without its last words.
     pub no_answer: usize,
     /// A forwarding failure: the fact did not reach the provider that answered.
     pub forwarding: usize,
@@ -204,12 +204,14 @@ impl Kept {
         }
         for (record, _) in records.iter().filter(|(_, preserved)| !preserved) {
             let probe = record.turns.last();
-            let arrived = probe.and_then(|heard| heard.history_arrived);
-            match (probe.map(|heard| &heard.end), arrived) {
-                (Some(End::Finished), Some(false)) => kept.not_kept.forwarding += 1,
-                (Some(End::Finished), Some(true)) => kept.not_kept.model += 1,
-                (Some(End::Finished), None) => kept.not_kept.unknown += 1,
-                (Some(End::Error(_) | End::Cut) | None, _) => kept.not_kept.no_answer += 1,
+            // Where the words with the fact were lost on the way, the model is not to blame, whatever the end says.
+            let whole =
+                |heard: &&Heard| heard.end == End::Finished && heard.seam.is_none_or(|s| s.lost == 0 && !s.faked);
+            match probe.filter(whole).map(|heard| heard.history_arrived) {
+                Some(Some(false)) => kept.not_kept.forwarding += 1,
+                Some(Some(true)) => kept.not_kept.model += 1,
+                Some(None) => kept.not_kept.unknown += 1,
+                None => kept.not_kept.no_answer += 1,
             }
         }
         kept

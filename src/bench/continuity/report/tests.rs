@@ -32,7 +32,7 @@ fn report(lost: usize, slow: f64) -> Report {
                 history_arrived: Some(index % 2 == 0),
                 ..Heard::default()
             };
-            let seam = Seam { lost: usize::from(index < lost), ..Seam::default() };
+            let seam = Seam { repeated: usize::from(index < lost), ..Seam::default() };
             let struck = Heard {
                 planned: Some(Mode::Reset),
                 struck: true,

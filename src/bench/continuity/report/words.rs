@@ -176,7 +176,7 @@ fn remarks(trial: &Trial) -> Vec<String> {
         if causes != Causes::default() {
             lines.push(format!(
                 "{}: facts not kept: {} forwarding failures (the history did not arrive), {} model failures (it did), \
-                 {} without a finished answer, {} unknown.",
+                 {} without a whole answer, {} unknown.",
                 system.name, causes.forwarding, causes.model, causes.no_answer, causes.unknown
             ));
         }

@@ -137,12 +137,14 @@ fn a_lost_fact_has_a_cause() {
         record("s", 0, 4, with(Some(false))),
     ];
     records.push(Record { turns: Vec::new(), ..record("s", 0, 5, whole(1.0)) });
-    let mut verdicts = vec![verdict(false); 6];
+    let faked = Some(Seam { lost: 40, faked: true, ..Seam::default() });
+    records.push(record("s", 0, 6, Heard { seam: faked, ..with(Some(true)) }));
+    let mut verdicts = vec![verdict(false); 7];
     verdicts[4] = verdict(true);
     let kept = score(&records, &[], &verdicts).systems.remove(0).kept;
     let causes = kept.not_kept;
-    assert_eq!((causes.forwarding, causes.model, causes.unknown, causes.no_answer), (1, 1, 1, 2));
-    assert_eq!(kept.cpr, Share::new(1, 6));
+    assert_eq!((causes.forwarding, causes.model, causes.unknown, causes.no_answer), (1, 1, 1, 3));
+    assert_eq!(kept.cpr, Share::new(1, 7));
 }
 
 #[test]
