@@ -395,7 +395,7 @@ async fn passed(
         let mut out = text.clone();
         let before = {
             let mut said = said.lock().unwrap();
-            // A word without a code may be anybody's.
+            // Words around a fact are everybody's; the others are of one answer.
             if text.starts_with(' ') && text.contains('-') {
                 let words = text.split(' ').nth(1).unwrap_or_default();
                 std::mem::replace(&mut *said, (conversation.clone(), format!(" {words}")))

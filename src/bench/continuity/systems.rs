@@ -105,9 +105,14 @@ impl Drop for Serving {
 
 // === files for other gateways ===
 
-/// A configuration of Segue before the providers, with circuits that rest for `cooldown`.
+/// A configuration of Segue before the providers. Its circuits stay closed, or one conversation's failure would hide
+/// another's; how to let them open stands in it.
 pub fn segue_file(places: &[(String, String)], clock: Duration, cooldown: Duration) -> String {
-    let breaker = format!("breaker = {{ cooldown = \"{}ms\" }}\n", cooldown.as_millis());
+    let breaker = format!(
+        "# Circuits stay closed, so that every planned failure is met. As in service: {{ cooldown = \"{}ms\" }}\n\
+         breaker = {{ consecutive = 1000000, error_rate = 1.0, min_samples = 1000000 }}\n",
+        cooldown.as_millis()
+    );
     toml(places, clock, &breaker)
 }
 
@@ -128,7 +133,8 @@ pub fn litellm_file(places: &[(String, String)], clock: Duration, cooldown: Dura
         let others = others.iter().map(|(name, _)| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
         let _ = write!(
             text,
-            "router_settings:\n  num_retries: 0\n  cooldown_time: {}\n  fallbacks: [{{\"{first}\": [{others}]}}]\n",
+            "router_settings:\n  num_retries: 0\n  # No deployment is shut out, so that every planned failure is met. As in \
+             service: cooldown_time: {}\n  disable_cooldowns: true\n  fallbacks: [{{\"{first}\": [{others}]}}]\n",
             seconds(cooldown)
         );
     }

@@ -110,16 +110,17 @@ impl Subject {
         std::fs::create_dir_all(&arguments.files)
             .map_err(|error| Failed::Setup(format!("--files {}: {error}", arguments.files.display())))?;
         let (litellm, segue) = (arguments.files.join("litellm.yaml"), arguments.files.join("segue.toml"));
-        for path in [&litellm, &segue] {
-            if path.exists() {
+        let texts = [litellm_file(&places, clock, cooldown), segue_file(&places, clock, cooldown)];
+        for (path, text) in [&litellm, &segue].into_iter().zip(&texts) {
+            if path.exists() && std::fs::read_to_string(path).ok().as_ref() != Some(text) {
                 return Err(Failed::Setup(format!(
                     "{} is there already; move it away, or choose another directory with --files",
                     path.display()
                 )));
             }
         }
-        write(&litellm, &litellm_file(&places, clock, cooldown))?;
-        write(&segue, &segue_file(&places, clock, cooldown))?;
+        write(&litellm, &texts[0])?;
+        write(&segue, &texts[1])?;
         let list: Vec<String> = places.iter().map(|(name, url)| format!("  {name:6} {url}")).collect();
         say(&format!(
             "Configure the gateway with these providers, each the fallback of the one above it. They speak Chat \
