@@ -1,19 +1,14 @@
 //! One turn as its client hears it, measured from outside: any gateway or provider that speaks Chat Completions.
 
-use crate::upstream::client::{Broken, Client};
+use super::endpoint::{self, Endpoint};
 use futures::StreamExt;
-use http::{HeaderMap, HeaderName, HeaderValue, header};
+use http::{HeaderName, HeaderValue};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
 /// Whom to ask, and as whom.
 #[derive(Clone, Debug)]
-pub struct Place {
-    client: Client,
-    url: String,
-    model: String,
-    headers: HeaderMap,
-}
+pub struct Place(Endpoint);
 
 /// What was heard of a turn.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -40,15 +35,7 @@ impl Place {
     /// # Errors
     /// If the key cannot stand in a header, or the system lets no client be built.
     pub fn new(url: &str, model: &str, key: Option<&str>) -> Result<Self, String> {
-        let mut headers = HeaderMap::new();
-        if let Some(key) = key {
-            let mut value = HeaderValue::from_str(&format!("Bearer {key}"))
-                .map_err(|_| "the key has characters that no header may have".to_owned())?;
-            value.set_sensitive(true);
-            headers.insert(header::AUTHORIZATION, value);
-        }
-        let client = Client::new().map_err(|broken| broken.to_string())?;
-        Ok(Self { client, url: endpoint(url), model: model.to_owned(), headers })
+        Endpoint::new(url, model, key).map(Self)
     }
 
     /// The same, with a further header in each request.
@@ -57,13 +44,13 @@ impl Place {
     /// If it cannot stand in a request.
     pub fn with_header(mut self, name: &'static str, value: &str) -> Result<Self, String> {
         let value = HeaderValue::from_str(value).map_err(|_| format!("{name} cannot have this value"))?;
-        self.headers.insert(HeaderName::from_static(name), value);
+        self.0.add(HeaderName::from_static(name), value);
         Ok(self)
     }
 
     /// The endpoint that is asked.
     pub fn url(&self) -> &str {
-        &self.url
+        self.0.url()
     }
 
     /// Asks for an answer to `messages` and hears it to its end; `piece` gets each text as it comes. To drop the future
@@ -71,8 +58,8 @@ impl Place {
     pub async fn hear(&self, messages: Value, mut piece: impl FnMut(&str)) -> Heard {
         let start = now();
         let mut heard = Heard::default();
-        let body = json!({"model": self.model, "messages": messages, "stream": true}).to_string();
-        if let Err(why) = self.read(start, body, &mut heard, &mut piece).await {
+        let body = json!({"model": self.0.model(), "messages": messages, "stream": true});
+        if let Err(why) = self.read(start, &body, &mut heard, &mut piece).await {
             heard.error = Some(why);
         }
         heard.lasted = now().saturating_duration_since(start);
@@ -82,30 +69,18 @@ impl Place {
     async fn read(
         &self,
         start: Instant,
-        body: String,
+        body: &Value,
         heard: &mut Heard,
         piece: &mut impl FnMut(&str),
     ) -> Result<(), String> {
-        let words = |broken: Broken| broken.to_string();
-        let answer = self.client.post(&self.url, self.headers.clone(), body).await.map_err(words)?;
-        if answer.status != 200 {
-            let status = answer.status;
-            let said = answer.bytes(MOST_ERROR).await.unwrap_or_default();
-            return Err(format!("status {status}: {}", message(&said)));
-        }
-        let mut events = answer.events();
+        let mut events = self.0.post(body, None).await?.events();
         let mut last: Option<Instant> = None;
         while let Some(event) = events.next().await {
-            let event = event.map_err(words)?;
+            let event = event.map_err(|broken| broken.to_string())?;
             if event.data == "[DONE]" {
                 break;
             }
-            let Ok(chunk) = serde_json::from_str::<Value>(&event.data) else {
-                return Err(format!("an event that is no JSON: {}", cut(&event.data)));
-            };
-            if chunk.get("error").is_some_and(|e| !e.is_null()) {
-                return Err(message(event.data.as_bytes()));
-            }
+            let chunk = endpoint::chunk(&event.data)?;
             let Some(choice) = chunk["choices"].get(0) else { continue };
             if let Some(text) = choice["delta"]["content"].as_str().filter(|text| !text.is_empty()) {
                 heard.first.get_or_insert_with(|| event.at.saturating_duration_since(start));
@@ -135,27 +110,6 @@ impl Heard {
 
 // === helpers ===
 
-/// The endpoint of Chat Completions, whichever part of its URL is given.
-pub(super) fn endpoint(url: &str) -> String {
-    let url = url.trim_end_matches('/');
-    match url {
-        _ if url.ends_with("/chat/completions") => url.to_owned(),
-        _ if url.ends_with("/v1") => format!("{url}/chat/completions"),
-        _ => format!("{url}/v1/chat/completions"),
-    }
-}
-
-/// The words of an error body, or its beginning.
-fn message(body: &[u8]) -> String {
-    let json: Option<Value> = serde_json::from_slice(body).ok();
-    let words = json.as_ref().and_then(|json| json["error"]["message"].as_str().or_else(|| json["error"].as_str()));
-    words.map_or_else(|| cut(&String::from_utf8_lossy(body)), cut)
-}
-
-fn cut(text: &str) -> String {
-    text.chars().take(MOST_WORDS).collect()
-}
-
 fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }
@@ -166,28 +120,9 @@ pub fn doubled_words(text: &str) -> usize {
     words.windows(2).filter(|pair| pair[0] == pair[1]).count()
 }
 
-/// The most bytes of an error body that are read.
-const MOST_ERROR: usize = 64 * 1024;
-/// The most characters of it that are shown.
-const MOST_WORDS: usize = 300;
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_address_may_be_given_in_any_usual_form() {
-        for url in ["http://h:1", "http://h:1/", "http://h:1/v1", "http://h:1/v1/", "http://h:1/v1/chat/completions"] {
-            assert_eq!(endpoint(url), "http://h:1/v1/chat/completions", "{url}");
-        }
-    }
-
-    #[test]
-    fn errors_are_told_in_their_own_words() {
-        assert_eq!(message(br#"{"error":{"message":"no such model"}}"#), "no such model");
-        assert_eq!(message(br#"{"error":"busy"}"#), "busy");
-        assert_eq!(message(b"<html>"), "<html>");
-    }
 
     #[test]
     fn doubled_words_are_counted() {

@@ -6,6 +6,7 @@
 //! good their answers are. `stats`, `table`, `plot` and `machine` turn samples into what people read.
 
 pub mod continuity;
+mod endpoint;
 pub mod eval;
 pub mod failover;
 pub mod failover_real;

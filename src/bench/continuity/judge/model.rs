@@ -6,13 +6,11 @@
 use super::{By, Verdict, named};
 use crate::bench::continuity::record::Record;
 use crate::bench::continuity::suite::Conversation;
-use crate::bench::listener::endpoint;
+use crate::bench::endpoint::Endpoint;
 use crate::bench::stats::Share;
 use crate::bench::table::percent;
 use crate::rig::seed::Dice;
-use crate::upstream::client::Client;
 use futures::StreamExt;
-use http::{HeaderMap, HeaderValue, header};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::fmt;
@@ -24,12 +22,7 @@ pub use examples::EXAMPLES;
 
 /// A model that judges.
 #[derive(Clone, Debug)]
-pub struct Judge {
-    client: Client,
-    url: String,
-    model: String,
-    headers: HeaderMap,
-}
+pub struct Judge(Endpoint);
 
 /// All that the judge is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,15 +70,7 @@ impl Judge {
     /// # Errors
     /// If the key cannot stand in a header, or the system lets no client be built.
     pub fn new(url: &str, model: &str, key: Option<&str>) -> Result<Self, String> {
-        let mut headers = HeaderMap::new();
-        if let Some(key) = key {
-            let mut value = HeaderValue::from_str(&format!("Bearer {key}"))
-                .map_err(|_| "the judge's key has characters that no header may have".to_owned())?;
-            value.set_sensitive(true);
-            headers.insert(header::AUTHORIZATION, value);
-        }
-        let client = Client::new().map_err(|broken| broken.to_string())?;
-        Ok(Self { client, url: endpoint(url), model: model.to_owned(), headers })
+        Endpoint::new(url, model, key).map(Self).map_err(|why| format!("the judge: {why}"))
     }
 
     /// Puts one case to the model.
@@ -94,15 +79,8 @@ impl Judge {
     /// Where there is no answer in a minute, or it is none that was asked for.
     pub async fn ask(&self, case: Case<'_>) -> Result<Ruling, String> {
         let asked = async {
-            let body = request(&self.model, case).to_string();
-            let answer = self.client.post(&self.url, self.headers.clone(), body).await;
-            let answer = answer.map_err(|broken| broken.to_string())?;
-            let status = answer.status;
+            let answer = self.0.post(&request(self.0.model(), case), None).await?;
             let body = answer.bytes(MOST_BYTES).await.map_err(|broken| broken.to_string())?;
-            if status != 200 {
-                let words: String = String::from_utf8_lossy(&body).chars().take(MOST_WORDS).collect();
-                return Err(format!("status {status}: {words}"));
-            }
             ruling(&body)
         };
         let ruled = tokio::time::timeout(PATIENCE, asked).await;
@@ -132,8 +110,8 @@ impl Judge {
             return Err(format!(
                 "the judge {} at {} judged {right} of {} examples as people do, and {} are needed: take another model. \
                  The first that went wrong: {}",
-                self.model,
-                self.url,
+                self.0.model(),
+                self.0.url(),
                 EXAMPLES.len(),
                 percent(LEAST_AGREEMENT),
                 wrong.unwrap_or_default()
@@ -190,7 +168,7 @@ impl Judge {
             }
         }
         Ok(Agreement {
-            model: self.model.clone(),
+            model: self.0.model().to_owned(),
             calibration,
             asked: open.len(),
             unruled,
