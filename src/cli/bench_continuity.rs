@@ -26,7 +26,7 @@ use subject::Subject;
 
 /// What to play, with whom, and what to write.
 #[derive(Debug, clap::Args)]
-#[command(group = ArgGroup::new("subject").args(["url", "config", "systems"]))]
+#[command(group = ArgGroup::new("subject").args(["url", "config"]))]
 pub(super) struct Arguments {
     /// Determines what fails when.
     #[arg(long, value_name = "S", default_value_t = suite::SEED)]
@@ -38,7 +38,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=5000))]
     concurrency: u16,
     /// The systems to measure [default: all].
-    #[arg(long, value_name = "SYSTEM", value_delimiter = ',')]
+    #[arg(long, value_name = "SYSTEM", value_delimiter = ',', conflicts_with = "url")]
     systems: Vec<Named>,
     /// The kinds of failure [default: all; with --manifest its own].
     #[arg(long, value_name = "SHAPE", value_delimiter = ',')]

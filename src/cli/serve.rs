@@ -77,19 +77,21 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode, Failed> {
         operators: (configured.1, config.admin.listen),
         asked: (args.listen, args.admin),
     };
-    told(announce(&location, &config, format));
     let gateway = match &args.faults {
         None => Gateway::new(config),
         Some(path) => {
             let faults = faults(path)?;
-            tracing::warn!(
-                manifest = %path.display(),
-                "--faults: this gateway breaks answers on purpose; do not serve anybody with it"
-            );
             Gateway::decorated(config, move |name, upstream| faults.around(name, upstream))
         }
     }
     .map_err(Failed::Setup)?;
+    told(announce(&location, &gateway.config(), format));
+    if let Some(path) = &args.faults {
+        tracing::warn!(
+            manifest = %path.display(),
+            "--faults: this gateway breaks answers on purpose; do not serve anybody with it"
+        );
+    }
     reload::serve(&gateway, settled, hangup);
     let stop = CancellationToken::new();
     tokio::spawn({
