@@ -232,6 +232,12 @@ impl Step {
 // === impl Usage ===
 
 impl Usage {
+    /// What a provider gives as a count. A number that no model could reach is a fault of the provider's, and counts as
+    /// not said: taken at its word, it would use up the limits of a tenant, or of all, for hours.
+    pub fn count(said: &Value) -> Option<u64> {
+        said.as_u64().filter(|count| *count <= MOST_TOKENS)
+    }
+
     /// Takes what `later` says and keeps the rest: providers report usage piecemeal, and within an attempt the last
     /// word on each count holds.
     pub fn update(&mut self, later: Self) {
@@ -248,3 +254,6 @@ impl Usage {
         }
     }
 }
+
+/// More tokens than any model takes or makes in one answer.
+const MOST_TOKENS: u64 = 100_000_000;

@@ -110,7 +110,8 @@ pub fn rfc3339(text: &str) -> Option<SystemTime> {
         Some(b'Z' | b'z') if zone.len() == 1 => 0,
         Some(sign @ (b'+' | b'-')) => {
             let (hours, minutes) = zone[1..].split_once(':')?;
-            let east = hours.parse::<i64>().ok()? * 3600 + minutes.parse::<i64>().ok()? * 60;
+            let (hours, minutes) = (hours.parse::<u8>().ok()?, minutes.parse::<u8>().ok()?);
+            let east = i64::from(hours) * 3600 + i64::from(minutes) * 60;
             if *sign == b'+' { east } else { -east }
         }
         _ => return None,
@@ -221,6 +222,13 @@ mod tests {
             ),
         ] {
             assert_eq!(from_headers(&headers(pairs)), expected, "{pairs:?}");
+        }
+    }
+
+    #[test]
+    fn a_time_whose_offset_is_absurd_is_none() {
+        for offset in ["+9000000000000000000:00", "-00:9000000000000000000", "+-1:00", "+99:99x"] {
+            assert_eq!(rfc3339(&format!("2026-11-30T04:05:06{offset}")), None, "{offset}");
         }
     }
 

@@ -57,6 +57,8 @@ async fn an_unknown_model_is_answered_with_those_that_exist() {
     says(&heard, 404, &["mian", "main"]);
     assert_eq!(heard.body["error"]["code"], "model_not_found");
     house.chat(&json!({"model": "a/other"})).await.assert_whole("a connection and a model");
+    let long = format!("a/{}", "x".repeat(100_000));
+    says(&house.chat(&json!({"model": long})).await, 400, &["256 bytes"]);
 }
 
 #[tokio::test]

@@ -38,6 +38,33 @@ async fn events_come_as_they_are_sent_each_with_its_time() {
 }
 
 #[tokio::test]
+async fn a_byte_order_mark_is_no_part_of_the_first_event_however_it_is_cut() {
+    let server = RawServer::start(|mut conn| async move {
+        let request = conn.request().await.unwrap();
+        conn.events().await;
+        let body = String::from_utf8(request.body).unwrap();
+        for piece in body.split('|') {
+            let bytes: Vec<u8> = piece.chars().map(|c| u8::try_from(u32::from(c)).unwrap()).collect();
+            conn.chunk(bytes).await;
+            sleep(Duration::from_millis(20)).await;
+        }
+        conn.end().await;
+    })
+    .await;
+    let client = Client::new().unwrap();
+    for body in [
+        "\u{ef}\u{bb}\u{bf}data: a\n\n",
+        "\u{ef}|\u{bb}|\u{bf}|data: a\n\n",
+        "\u{ef}\u{bb}|\u{bf}data: a\n\n",
+        "\u{ef}\u{bb}\u{bf}\n\ndata: a\n\n",
+        "d|ata: a\n\n",
+    ] {
+        let events: Vec<_> = post(&client, &server, body).await.events().map(|e| e.unwrap().data).collect().await;
+        assert_eq!(events, ["a"], "{body:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_break_ends_the_events_with_one_error_and_a_drop_hangs_up() {
     let server = RawServer::start(|mut conn| async move {
         let request = conn.request().await.unwrap();

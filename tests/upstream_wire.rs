@@ -279,6 +279,31 @@ async fn what_goes_upstream_is_built_from_the_target_alone() {
     assert!(tenants.headers.contains(&("authorization".to_owned(), "Bearer tenants".to_owned())));
 }
 
+#[tokio::test]
+async fn a_key_that_a_provider_repeats_in_an_error_goes_no_further() {
+    let server = RawServer::start(|mut conn| async move {
+        while let Some(request) = conn.request().await {
+            let sent = |name: &str| request.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.clone());
+            let body = format!("wrong key: {:?}, {:?}", sent("authorization").unwrap(), sent("x-goog-api-key"));
+            conn.whole("401 Unauthorized", "text/plain", &body).await;
+        }
+    })
+    .await;
+    let http = Http::new(Settings {
+        base_url: Some(server.url()),
+        api_key: Some("sk-of-the-operator".into()),
+        headers: vec![("x-goog-api-key".to_owned(), "AIza-of-the-operator".to_owned())],
+        ..Settings::new("lines")
+    })
+    .unwrap();
+    let mut call = call("{}");
+    let ours = failure(&rest(&mut http.open(call.clone())).await).said.message;
+    assert!(ours.contains("wrong key: \"Bearer [key]\", Some(\"[key]\")"), "{ours}");
+    call.credential = Some("sk-of-the-tenant".into());
+    let theirs = failure(&rest(&mut http.open(call)).await).said.message;
+    assert!(theirs.contains("[key]") && !theirs.contains("of-the-tenant"), "{theirs}");
+}
+
 // === helpers ===
 
 /// Drops `stream` when it has given `count` signals and waits for the next, and sees its connection closed.

@@ -271,3 +271,17 @@ pub fn reconcile(reason: Finish, calls: usize) -> Finish {
         other => other,
     }
 }
+
+/// Adds `name` to the fields that are left out of a request, once. A client may ask for any number of things that a
+/// target lacks, under names of any length: the first of them are told, cut where they are long.
+fn note(dropped: &mut Vec<String>, name: &str) {
+    let name = &name[..name.floor_char_boundary(NOTED_BYTES)];
+    if dropped.len() < NOTED && !dropped.iter().any(|known| known == name) {
+        dropped.push(name.to_owned());
+    }
+}
+
+/// The most left-out fields that are named.
+const NOTED: usize = 64;
+/// The most bytes of each name.
+const NOTED_BYTES: usize = 64;

@@ -117,6 +117,10 @@ pub(super) fn route(
     levels: &HashMap<Arc<str>, Arc<Level>>,
     config: &Config,
 ) -> Result<Route, Refusal> {
+    if model.len() > LONGEST {
+        let message = format!("no model's name is longer than {LONGEST} bytes; ask for a level, an alias or a target");
+        return Err(Refusal::new(Reason::Request, "model_too_long", message).about("model"));
+    }
     let name = match &caller.tenant {
         None => Some(model),
         Some(tenant) => {
@@ -158,5 +162,7 @@ fn direct(caller: &Caller, model: &str, levels: &HashMap<Arc<str>, Arc<Level>>) 
     Ok(Some(Arc::new(level)))
 }
 
+/// The longest name that a client may ask for, in bytes: it is kept with the turns that ended last.
+const LONGEST: usize = 256;
 /// The most names that an error lists.
 const NAMED: usize = 20;

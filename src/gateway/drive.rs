@@ -3,7 +3,8 @@
 //!
 //! A [`Drive`] runs inside the response body: no task, no channel, one timer that is moved lazily. The order of a
 //! round is fixed: do what is to be done, drain every signal that is ready, only then ask what time it is. So an
-//! answer that is already here is never taken for silence. While nobody asks for the next frame the client is not
+//! answer that is already here is never taken for silence. (A provider that is never silent ends a round by using up its
+//! share, so that it holds up neither the turn's clocks nor other turns.) While nobody asks for the next frame the client is not
 //! taking bytes, and the relay's silence clocks stand still. To drop a `Drive` is to hang up: its attempts are
 //! dropped and settled.
 //!
@@ -31,6 +32,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, Weak};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant, SystemTime};
+use tokio::task::coop;
 use tokio::time::Sleep;
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
@@ -274,11 +276,14 @@ impl Engine {
         self.sleep.as_mut().poll(cx)
     }
 
-    /// Hands every signal that is ready to the relay; gives whether there was one.
+    /// Hands every signal that is ready to the relay, as long as the task's share of time lasts; gives whether there was
+    /// one. Not every signal is read off a socket, which would take of the share itself: a whole read of comments, or
+    /// what a few compressed bytes hold, is ready at once.
     fn drain(&mut self, cx: &mut Context<'_>, at: Instant) -> bool {
         let mut heard = false;
         let mut index = 0;
         while index < self.attempts.len() && self.out.len() < FULL {
+            let Poll::Ready(share) = coop::poll_proceed(cx) else { break };
             let (id, attempt) = &mut self.attempts[index];
             let id = *id;
             let signal = match Pin::new(attempt).poll_next(cx) {
@@ -290,6 +295,7 @@ impl Engine {
                 // A stream says how it ended before it ends; one that does not was cut by a fault of ours.
                 Poll::Ready(None) => Signal::Failed(Box::new(Failure::new(Kind::Truncated, Stage::Streaming).ours())),
             };
+            share.made_progress();
             heard = true;
             self.note_prefill(id, &signal);
             if matches!(signal, Signal::Failed(_)) {

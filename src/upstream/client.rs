@@ -6,7 +6,7 @@
 
 use super::{cause, http};
 use ::http::{HeaderMap, HeaderValue, header};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use eventsource_stream::{EventStreamError, Eventsource};
 use futures::{Stream, StreamExt};
 use std::fmt;
@@ -110,7 +110,9 @@ impl Client {
 impl Answer {
     /// The body as events. The stream ends with the body, or with the first error.
     pub fn events(self) -> impl Stream<Item = Result<Arrival, Broken>> + Send + Unpin + 'static {
-        let events = self.response.bytes_stream().eventsource();
+        let mut opening = Some(BytesMut::new());
+        let pieces = self.response.bytes_stream().map(move |piece| piece.map(|piece| unmarked(&mut opening, piece)));
+        let events = pieces.eventsource();
         let arrivals = events.map(|event| match event {
             Ok(event) => Ok(Arrival { name: event.event, data: event.data, id: event.id, at: now() }),
             Err(EventStreamError::Transport(error)) => Err(Broken::of(&error)),
@@ -179,3 +181,21 @@ fn now() -> Instant {
 
 /// Bound on connecting. Nothing else is bounded here: how long an answer may take is the caller's business.
 const CONNECT: Duration = Duration::from_secs(10);
+
+// === helpers ===
+
+/// `piece` without the byte order mark that may open a body; the crate that reads events takes a mark for one byte, and
+/// panics. `opening` holds what of a mark has come so far, until it is known whether it is one.
+fn unmarked(opening: &mut Option<BytesMut>, piece: Bytes) -> Bytes {
+    let Some(mut start) = opening.take() else { return piece };
+    start.extend_from_slice(&piece);
+    if start.len() < MARK.len() && MARK.starts_with(&start) {
+        *opening = Some(start);
+        return Bytes::new();
+    }
+    let start = start.freeze();
+    if start.starts_with(MARK) { start.slice(MARK.len()..) } else { start }
+}
+
+/// The UTF-8 byte order mark.
+const MARK: &[u8] = b"\xef\xbb\xbf";

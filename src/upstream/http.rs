@@ -16,7 +16,7 @@ use crate::dialect::WireRequest;
 use crate::event::Signal;
 use crate::failure::{Failure, Kind, Stage};
 use futures::stream::BoxStream;
-use futures::{FutureExt, Stream};
+use futures::{FutureExt, Stream, StreamExt};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Version, header};
 use reqwest::{Client, Request, Response, Url};
 use std::sync::{Arc, OnceLock};
@@ -133,15 +133,17 @@ impl Http {
 
 impl Upstream for Http {
     fn open(&self, call: Call) -> BoxStream<'static, Signal> {
-        let Call { dialect, expect, connect, error_body, max_event, .. } = call;
         let request = self.0.request(&call);
-        let inner = Arc::clone(&self.0);
+        let Call { dialect, expect, connect, error_body, max_event, credential, .. } = call;
+        let key = credential.or_else(|| self.0.api_key.clone());
+        let (inner, outer) = (Arc::clone(&self.0), Arc::clone(&self.0));
         let opening = async move {
             let (response, seat) = inner.send(request?, connect).await?;
             let (status, headers) = (response.status().as_u16(), response.headers().clone());
             Ok(Head { status, headers, body: body(response), seat })
         };
-        Box::pin(Attempt::new(Terms { dialect, expect, error_body, max_event }, opening))
+        let attempt = Attempt::new(Terms { dialect, expect, error_body, max_event }, opening);
+        attempt.map(move |signal| outer.hush(signal, key.as_deref())).boxed()
     }
 }
 
@@ -180,6 +182,22 @@ impl Inner {
             headers.insert(name, value.clone());
         }
         headers
+    }
+
+    /// Takes what was sent as a key out of the provider's words about a failure: clients and logs read them.
+    fn hush(&self, signal: Signal, key: Option<&str>) -> Signal {
+        let Signal::Failed(mut failure) = signal else { return signal };
+        let sensitive = self.headers.iter().filter(|(_, value)| value.is_sensitive());
+        let credentials = sensitive.filter_map(|(_, value)| value.to_str().ok()?.rsplit(' ').next());
+        for secret in key.into_iter().chain(credentials).filter(|secret| LEAST_SECRET <= secret.len()) {
+            let said = &mut failure.said;
+            for words in [&mut said.message, &mut said.r#type, &mut said.code, &mut said.param] {
+                if words.contains(secret) {
+                    *words = words.replace(secret, "[key]");
+                }
+            }
+        }
+        Signal::Failed(failure)
     }
 
     /// Sends, and once more if the connection had been used before and was gone before it gave any answer.
@@ -354,6 +372,8 @@ fn is_credential(name: &HeaderName) -> bool {
     CREDENTIALS.contains(name) || matches!(name.as_str(), "x-api-key" | "api-key" | "x-goog-api-key")
 }
 
+/// A shorter key could be any word.
+const LEAST_SECRET: usize = 8;
 const USER_AGENT: &str = concat!("segue/", env!("CARGO_PKG_VERSION"));
 /// What one slow reader can keep from being read.
 const STREAM_WINDOW: u32 = 256 * 1024;

@@ -223,13 +223,13 @@ impl Decoder {
     fn count(&mut self, usage: Map<String, Value>, exact: bool, step: &mut Step) {
         let known = usage.into_iter().filter(|(_, count)| !count.is_null());
         self.usage.extend(known);
-        let number = |field: &str| self.usage.get(field).and_then(Value::as_u64);
+        let number = |field: &str| self.usage.get(field).and_then(Usage::count);
         let (read, write) = (number("cache_read_input_tokens"), number("cache_creation_input_tokens"));
         let reasoning = self.usage.get("output_tokens_details").and_then(|d| d.get("thinking_tokens"));
         step.events.push(Event::Usage(Box::new(Usage {
             prompt: number("input_tokens").map(|n| n + read.unwrap_or(0) + write.unwrap_or(0)),
             completion: number("output_tokens").filter(|_| exact),
-            reasoning: reasoning.and_then(Value::as_u64).filter(|_| exact),
+            reasoning: reasoning.and_then(Usage::count).filter(|_| exact),
             cache_read: read,
             cache_write: write,
             native: Some((DialectId::Anthropic, self.usage.clone())),

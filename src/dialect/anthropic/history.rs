@@ -8,7 +8,7 @@
 use super::upstream::Dropped;
 use crate::chat::{DialectId, Media, Message, Part, Request, Role};
 use serde_json::{Map, Value, json};
-use std::collections::HashSet;
+use std::collections::{HashMap, VecDeque};
 
 /// Messages of one side, joined.
 struct Run {
@@ -188,7 +188,7 @@ fn base64(text: &str) -> Option<Vec<u8>> {
 /// Pairs calls with results and writes the runs out.
 fn write(runs: Vec<Run>) -> Vec<Value> {
     let mut out = Vec::new();
-    let mut used = HashSet::new();
+    let mut used = HashMap::new();
     let mut owed: Vec<(String, String)> = Vec::new();
     for run in runs {
         if run.assistant {
@@ -242,10 +242,18 @@ fn write(runs: Vec<Run>) -> Vec<Value> {
 /// The results of calls, in the calls' order. What is found is taken out of `results`.
 fn answers(calls: Vec<(String, String)>, results: &mut Vec<Item>) -> Vec<Value> {
     let mut content = Vec::new();
+    // Where each id's results stand: there may be a hundred thousand of them, in any order.
+    let mut places: HashMap<String, VecDeque<usize>> = HashMap::new();
+    for (at, item) in results.iter().enumerate() {
+        if let Item::Result { id, .. } = item {
+            places.entry(id.clone()).or_default().push_back(at);
+        }
+    }
+    let mut items: Vec<Option<Item>> = results.drain(..).map(Some).collect();
     for (id, sane) in calls {
-        let at = results.iter().position(|item| matches!(item, Item::Result { id: of, .. } if *of == id));
+        let at = places.get_mut(&id).and_then(VecDeque::pop_front);
         let mut block = json!({"type": "tool_result", "tool_use_id": sane});
-        match at.map(|at| results.remove(at)) {
+        match at.and_then(|at| items[at].take()) {
             Some(Item::Result { parts, failed, .. }) => {
                 block["content"] = collapse(parts);
                 if failed {
@@ -259,6 +267,7 @@ fn answers(calls: Vec<(String, String)>, results: &mut Vec<Item>) -> Vec<Value> 
         }
         content.push(block);
     }
+    results.extend(items.into_iter().flatten());
     content
 }
 
@@ -307,19 +316,26 @@ fn edges(out: &mut Vec<Value>, request: &Request, select: Select) {
     }
 }
 
-/// An id in the API's alphabet that no other call has.
-fn sane(id: &str, used: &mut HashSet<String>) -> String {
+/// An id in the API's alphabet that no other call has. `used`: those that are taken, each with the number that its next
+/// namesake may have.
+fn sane(id: &str, used: &mut HashMap<String, u32>) -> String {
     let ok = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let mut sane: String = id.chars().map(|c| if ok(c) { c } else { '_' }).collect();
     if sane.is_empty() {
         sane.push_str("call");
     }
-    let base = sane.clone();
-    let mut count = 2;
-    while !used.insert(sane.clone()) {
-        sane = format!("{base}_{count}");
-        count += 1;
+    if let Some(mut count) = used.get(&sane).copied() {
+        let base = sane;
+        loop {
+            sane = format!("{base}_{count}");
+            count += 1;
+            if !used.contains_key(&sane) {
+                break;
+            }
+        }
+        used.insert(base, count);
     }
+    used.insert(sane.clone(), 2);
     sane
 }
 

@@ -6,6 +6,7 @@ use crate::chat::{DialectId, Message, Part, Request, Role};
 use crate::dialect::Refusal;
 use crate::dialect::history::{History, Spoken, mend_each};
 use serde_json::Value;
+use std::collections::HashSet;
 
 impl History for Anthropic {
     fn spoken(&self, request: &Request) -> Spoken {
@@ -50,15 +51,15 @@ impl History for Anthropic {
 
     fn mend(&self, messages: &mut Vec<Value>, past: usize) {
         mend_each(messages, past, |before, message, after| {
-            let kept: Vec<String> = if self.is_answer(message) {
+            let kept: HashSet<String> = if self.is_answer(message) {
                 after.first().map(|next| ids(next, "tool_result", "tool_use_id")).unwrap_or_default()
             } else {
                 before.map(|last| ids(last, "tool_use", "id")).unwrap_or_default()
             };
             let Some(Value::Array(blocks)) = message.get_mut("content") else { return true };
             blocks.retain(|block| match text(block, "type") {
-                Some("tool_use") => text(block, "id").is_some_and(|id| kept.iter().any(|k| k == id)),
-                Some("tool_result") => text(block, "tool_use_id").is_some_and(|id| kept.iter().any(|k| k == id)),
+                Some("tool_use") => text(block, "id").is_some_and(|id| kept.contains(id)),
+                Some("tool_result") => text(block, "tool_use_id").is_some_and(|id| kept.contains(id)),
                 _ => true,
             });
             // Thinking alone is no answer.
@@ -74,8 +75,8 @@ impl History for Anthropic {
 // === helpers ===
 
 /// The ids that blocks of one kind name.
-fn ids(message: &Value, kind: &str, field: &str) -> Vec<String> {
-    let Some(blocks) = message.get("content").and_then(Value::as_array) else { return Vec::new() };
+fn ids(message: &Value, kind: &str, field: &str) -> HashSet<String> {
+    let Some(blocks) = message.get("content").and_then(Value::as_array) else { return HashSet::new() };
     let of_kind = blocks.iter().filter(|block| text(block, "type") == Some(kind));
     of_kind.filter_map(|block| text(block, field)).map(str::to_owned).collect()
 }

@@ -7,7 +7,7 @@
 use super::quirks::{self, Model, Sampling};
 use super::{native, thinking, translate};
 use crate::chat::{DialectId, Request, tokens};
-use crate::dialect::WireRequest;
+use crate::dialect::{WireRequest, note};
 use crate::failure::{Failure, Kind, Stage};
 use crate::routing::Target;
 use crate::turn::resume::{Carry, Continue, How, Origin};
@@ -209,9 +209,7 @@ impl Dropped {
 
     /// Something that the client asked for under that name is left out.
     pub(super) fn name(&mut self, theirs: &str) {
-        if !self.names.iter().any(|n| n == theirs) {
-            self.names.push(theirs.to_owned());
-        }
+        note(&mut self.names, theirs);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::quirks;
 use crate::chat::{DialectId, Effort, Format, Media, Message, Part, Request, Role, Tool, ToolChoice};
+use crate::dialect::note;
 use crate::routing::Target;
 use serde_json::{Map, Value, json};
 
@@ -249,12 +250,6 @@ fn effort_word(effort: Effort) -> &'static str {
 fn note_other(value: &Value, dropped: &mut Vec<String>) {
     let name = value.get("type").and_then(Value::as_str).unwrap_or("content");
     note(dropped, &format!("messages.{name}"));
-}
-
-fn note(dropped: &mut Vec<String>, name: &str) {
-    if !dropped.iter().any(|known| known == name) {
-        dropped.push(name.to_owned());
-    }
 }
 
 /// The most stop sequences that this API takes.

@@ -5,6 +5,7 @@ use crate::chat::{Message, Part, Request};
 use crate::dialect::Refusal;
 use crate::dialect::history::{History, Spoken, mend_each};
 use serde_json::{Map, Value};
+use std::collections::HashSet;
 
 impl History for Chat {
     fn spoken(&self, request: &Request) -> Spoken {
@@ -43,20 +44,20 @@ impl History for Chat {
 
     fn mend(&self, messages: &mut Vec<Value>, past: usize) {
         // A result may stand some results behind its call, so the calls that are open are kept from message to message.
-        let mut open: Vec<String> = Vec::new();
+        let mut open: HashSet<String> = HashSet::new();
         mend_each(messages, past, |_, message, after| {
             if is(message, &["tool"]) {
-                return id(message, "tool_call_id").is_some_and(|id| open.iter().any(|call| call == id));
+                return id(message, "tool_call_id").is_some_and(|id| open.contains(id));
             }
             open.clear();
             if !is(message, &["assistant"]) {
                 return true;
             }
-            let results: Vec<&str> =
+            let results: HashSet<&str> =
                 after.iter().take_while(|m| is(m, &["tool"])).filter_map(|m| id(m, "tool_call_id")).collect();
             let Some(fields) = message.as_object_mut() else { return true };
             if let Some(Value::Array(calls)) = fields.get_mut("tool_calls") {
-                calls.retain(|call| id(call, "id").is_some_and(|id| results.contains(&id)));
+                calls.retain(|call| id(call, "id").is_some_and(|id| results.contains(id)));
                 open.extend(calls.iter().filter_map(|call| id(call, "id")).map(str::to_owned));
                 if calls.is_empty() {
                     fields.shift_remove("tool_calls");

@@ -7,7 +7,7 @@
 use super::foreign;
 use super::quirks::{self, Prefill};
 use crate::chat::{DialectId, Request, tokens};
-use crate::dialect::WireRequest;
+use crate::dialect::{WireRequest, note};
 use crate::failure::{Failure, Kind, Stage};
 use crate::routing::Target;
 use crate::turn::resume::{Carry, Continue, How, Origin};
@@ -88,8 +88,10 @@ pub(super) fn encode(request: &Request, target: &Target, carry: &Carry) -> Resul
 // === impl Body ===
 
 impl<'a> Body<'a> {
+    /// Adds a field of the pristine request. No two of them have one name, so there is nothing to look for: a body may
+    /// have a million.
     fn keep(&mut self, name: &'a str, value: &'a Value) {
-        self.place(name, Field::Kept(value));
+        self.fields.push((name, Field::Kept(value)));
     }
 
     fn set(&mut self, name: &'a str, value: Value) {
@@ -257,10 +259,7 @@ fn least(asked: &Value) -> &str {
 }
 
 fn drop_field(origin: DialectId, name: &str, dropped: &mut Vec<String>) {
-    let name = foreign::client_name(origin, name);
-    if !dropped.iter().any(|d| d == name) {
-        dropped.push(name.to_owned());
-    }
+    note(dropped, foreign::client_name(origin, name));
 }
 
 /// Below the base URL and its version segment.

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 pub(super) fn read(native: Map<String, Value>) -> Usage {
     let count = |path: &[&str]| {
         let (first, rest) = path.split_first()?;
-        rest.iter().try_fold(native.get(*first)?, |value, key| value.get(*key))?.as_u64()
+        Usage::count(rest.iter().try_fold(native.get(*first)?, |value, key| value.get(*key))?)
     };
     Usage {
         prompt: count(&["prompt_tokens"]),

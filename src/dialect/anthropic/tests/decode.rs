@@ -114,6 +114,11 @@ fn usage_is_added_up_from_its_pieces() {
     let (_, step) = tell(&mut decoder, &delta).unwrap();
     let last = step.events.iter().find_map(|e| if let Event::Usage(u) = e { Some(u.clone()) } else { None }).unwrap();
     assert_eq!((last.prompt, last.completion, last.cache_read), (Some(330), Some(7), Some(300)));
+    let absurd = json!({"type": "message_delta", "delta": {}, "usage": {
+        "input_tokens": u64::MAX, "cache_read_input_tokens": u64::MAX, "output_tokens": u64::MAX}});
+    let (_, step) = tell(&mut decoder, &absurd).unwrap();
+    let last = step.events.iter().find_map(|e| if let Event::Usage(u) = e { Some(u.clone()) } else { None }).unwrap();
+    assert_eq!((last.prompt, last.completion, last.cache_read), (None, None, None), "no model could reach these");
 }
 
 #[test]

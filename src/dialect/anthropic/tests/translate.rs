@@ -6,6 +6,7 @@ use crate::dialect::{Dialect, anthropic::Anthropic};
 use crate::routing::Target;
 use crate::turn::resume::{Anchor, Carry, Continue, How, Origin};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 
 fn chat(messages: Vec<Message>) -> Request {
     Request {
@@ -264,6 +265,26 @@ fn media_are_sources() {
         ])
     );
     assert_eq!(dropped, ["messages.input_audio"]);
+}
+
+#[test]
+fn calls_are_paired_with_their_results_however_many_there_are() {
+    let ids: Vec<String> = (0..20_000).map(|n| if n % 2 == 0 { "twin".to_owned() } else { format!("c{n}") }).collect();
+    let list: Vec<_> = ids.iter().map(|id| (id.as_str(), "f", "{}")).collect();
+    let mut messages = vec![user("a"), calls(&list)];
+    messages.extend(ids.iter().enumerate().rev().map(|(n, id)| result(id, &n.to_string())));
+    let (body, _) = encode(&chat(messages));
+    let (calls, results) = (body["messages"][1]["content"].as_array(), body["messages"][2]["content"].as_array());
+    let (calls, results) = (calls.unwrap(), results.unwrap());
+    assert_eq!((calls.len(), results.len()), (ids.len(), ids.len()));
+    let names: BTreeSet<_> = calls.iter().map(|call| call["id"].as_str().unwrap()).collect();
+    assert_eq!(names.len(), ids.len(), "each call has an id of its own");
+    for (n, (call, result)) in calls.iter().zip(results).enumerate() {
+        assert_eq!(call["id"], result["tool_use_id"]);
+        // Of twins the first result is the first call's; the results came in reverse.
+        let told = if n % 2 == 0 { ids.len() - 2 - n } else { n };
+        assert_eq!(result["content"], told.to_string(), "{n}");
+    }
 }
 
 #[test]

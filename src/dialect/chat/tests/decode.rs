@@ -262,6 +262,8 @@ fn usage_may_come_on_any_chunk_and_the_last_holds() {
     ]);
     let usage: Vec<_> = words.iter().filter(|w| w.starts_with("usage")).collect();
     assert_eq!(usage, ["usage Some(5)/Some(1)", "usage Some(5)/Some(2)", "usage Some(6)/Some(3)"]);
+    let words = told(&[&with(r#""usage":{"prompt_tokens":18446744073709551615,"completion_tokens":-1}"#)]).0;
+    assert!(words.contains(&"usage None/None".to_owned()), "no count that a model could reach: {words:?}");
     let details = r#""usage":{"prompt_tokens":9,"completion_tokens":8,"prompt_tokens_details":{"cached_tokens":4},"completion_tokens_details":{"reasoning_tokens":7}}"#;
     let (steps, _) = steps(&[&with(details)], 1);
     let usage = steps[0].events.iter().find_map(|e| if let Event::Usage(u) = e { Some(u) } else { None }).unwrap();

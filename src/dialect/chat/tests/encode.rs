@@ -236,6 +236,18 @@ fn a_request_of_another_dialect_is_written_anew() {
 }
 
 #[test]
+fn what_is_left_out_is_named_up_to_a_bound_however_much_it_is() {
+    let mut request = foreign();
+    request.stop = vec!["x".to_owned(); 200_000];
+    let long = Part::Other(DialectId::Anthropic, json!({ "type": "é".repeat(100_000) }));
+    request.messages.push(Message { role: Role::User, parts: vec![long, Part::text("d")] });
+    let (body, wire) = encode(&request, &target(), &Carry::fresh());
+    assert_eq!(body["stop"].as_array().unwrap().len(), 4);
+    assert!(wire.dropped.len() <= 64, "{} names", wire.dropped.len());
+    assert!(wire.dropped.iter().all(|name| name.len() <= 64), "{:?}", wire.dropped);
+}
+
+#[test]
 fn targets_that_reason_are_asked_in_their_words() {
     let mut target = target();
     target.reasons = true;
