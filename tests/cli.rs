@@ -254,9 +254,14 @@ async fn the_log_says_who_failed_and_why() {
     let (status, answer) = ask(&base_url, "key").await;
     let message = answer["error"]["message"].as_str().unwrap();
     assert!(status == 502 && message.contains("m/fault-401: Incorrect API key"), "{answer}");
-    assert!(serve.until("the circuit of m/fault-401 is open").contains("refuses the key"), "{:?}", serve.seen);
+    assert!(
+        serve.until("the circuit of m/fault-401 is open").contains("refuses the key or the model"),
+        "{:?}",
+        serve.seen
+    );
     let line = serve.until("turn failed");
-    assert!(line.contains("WARN") && line.contains("m/fault-401 Auth (401): Incorrect API key"), "{line}");
+    assert!(line.contains("WARN") && line.contains("attempts=\"m/fault-401 Auth (401)\""), "{line}");
+    assert!(!line.contains("Incorrect"), "who refuses a key may repeat it: {line}");
     // The client's own mistake is nobody's failure.
     assert_eq!(ask(&base_url, "unheard-of").await.0, 404);
     assert_eq!(serve.stop(), Some(0));

@@ -167,7 +167,7 @@ fn because(cause: Cause) -> &'static str {
         Cause::Consecutive => "so many attempts in a row failed",
         Cause::ErrorRate => "too many of its attempts failed",
         Cause::Latency => "it is too slow",
-        Cause::Out => "it refuses the key, or its credit is used up",
+        Cause::Out => "it refuses the key or the model, or its credit is used up",
         Cause::TrialFailed => "its trial failed",
         Cause::Forced => "an operator opened it",
         Cause::Cooled | Cause::Progress => "its trial begins",

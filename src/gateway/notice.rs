@@ -31,8 +31,8 @@ fn weight(journal: &Journal) -> Weight {
     let somebody_failed = journal.attempts.iter().any(failed);
     match &journal.outcome {
         Some(Outcome::Failed(fault)) => match fault.ending {
-            Ending::Told | Ending::HungUp(_) => Weight::Usual,
-            Ending::Exhausted if !somebody_failed => Weight::Usual,
+            Ending::HungUp(_) => Weight::Usual,
+            Ending::Told | Ending::Exhausted if !somebody_failed => Weight::Usual,
             _ => Weight::Failed,
         },
         Some(Outcome::Complete(_)) if somebody_failed || journal.splices > 0 => Weight::Survived,
@@ -40,9 +40,11 @@ fn weight(journal: &Journal) -> Weight {
     }
 }
 
-/// Whether the attempt was made, and its provider failed in it.
+/// Whether the attempt was made, and its provider failed in it. What is wrong with a request is the client's business; but
+/// it does not choose the path, so a provider that knows none of this name was configured wrongly.
 fn failed(attempt: &Attempt) -> bool {
-    let at_fault = |f: &Failure| f.kind != Kind::Unavailable && f.kind.disposition() != Disposition::Tell;
+    let lost = |f: &Failure| matches!(f.status, Some(404 | 405));
+    let at_fault = |f: &Failure| f.kind != Kind::Unavailable && (f.kind.disposition() != Disposition::Tell || lost(f));
     !attempt.forgiven && matches!(attempt.end, Some(End::Failed(_))) && attempt.failure.as_ref().is_some_and(at_fault)
 }
 
@@ -57,7 +59,9 @@ fn line(attempt: &Attempt) -> String {
         return format!("{}/{} {end}", target.connection, target.model);
     };
     let status = failure.status.filter(|status| *status >= 400).map(|s| format!(" ({s})")).unwrap_or_default();
-    let said: String = failure.said.message.chars().take(WORDS).collect();
+    // Who refuses a key may repeat it, and the log must not.
+    let said = if failure.kind == Kind::Auth { "" } else { &failure.said.message };
+    let said: String = said.chars().take(WORDS).collect();
     let colon = if said.is_empty() { "" } else { ": " };
     format!("{}/{} {}{status}{colon}{said}", target.connection, target.model, failure.kind.name())
 }
