@@ -33,6 +33,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     };
     let asks = stdin().is_terminal();
     let mut messages: Vec<Value> = Vec::new();
+    if asks {
+        println!("Ask anything; an empty line, or Ctrl-D, ends the chat.");
+    }
     loop {
         if asks {
             print!("\nyou: ");
@@ -71,7 +74,7 @@ fn told(record: &TurnRecord) -> String {
         .map(|a| format!("{} {}{}", a.connection, a.outcome, a.failure.map(|f| format!(" ({f})")).unwrap_or_default()))
         .collect();
     format!(
-        "     [{}; first word after {:.0} ms, longest pause {:.0} ms, {} splices]",
+        "     [{}; first word after {:.0} ms, longest pause {:.0} ms, spliced {} times]",
         attempts.join(", then "),
         record.first_told_ms.unwrap_or_default(),
         record.longest_silence_ms,

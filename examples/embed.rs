@@ -54,7 +54,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     drop(turn);
 
     for record in gateway.recent(1) {
-        println!("outcome {}, {} characters, {} splices", record.outcome, record.delivered_chars, record.splices);
+        println!("outcome {}, {} characters, spliced {} times", record.outcome, record.delivered_chars, record.splices);
         for attempt in &record.attempts {
             let failure = attempt.failure.unwrap_or("no failure");
             println!("  {}: opened as {}, {}, {failure}", attempt.connection, attempt.cause, attempt.outcome);

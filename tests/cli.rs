@@ -203,7 +203,7 @@ fn nonsense_is_refused_with_a_remedy() {
         (&["serve", "--admin", "0.0.0.0:0"][..], ("SEGUE_LOG", "warn"), "admin.token"),
         (&["mock", "--script", "Cargo.toml"][..], ("SEGUE_LOG", "warn"), "Cargo.toml: "),
         (&["demo", "--listen", "0.0.0.0:0"][..], ("SEGUE_LOG", "warn"), "this machine alone"),
-        (&["serve", "--listen", "nowhere"][..], ("SEGUE_LOG", "warn"), "--listen"),
+        (&["serve", "--listen", "nowhere"][..], ("SEGUE_LOG", "warn"), "such as 127.0.0.1:8080"),
     ] {
         let mut command = segue(arguments);
         command.env("OLLAMA_HOST", "127.0.0.1:9").env(variable.0, variable.1);
@@ -230,6 +230,42 @@ async fn a_built_in_provider_needs_no_address() {
     assert_eq!(status, 200, "{answer}");
     assert!(answer["choices"][0]["message"]["content"].as_str().unwrap().contains("segue"));
     assert_eq!(serve.stop(), Some(0));
+}
+
+#[tokio::test]
+async fn the_log_says_who_failed_and_why() {
+    let file = scratch(
+        "log",
+        "[connections.m]\ndialect = \"mock\"\n\
+         [levels.cut]\nchain = [{ connection = \"m\", model = \"fault-reset@5\" }, { connection = \"m\", model = \"mock+gap-1ms\" }]\n\
+         [levels.key]\nchain = [{ connection = \"m\", model = \"fault-401\" }]\n\
+         [levels.whole]\nchain = [{ connection = \"m\", model = \"mock+gap-1ms\" }]\n",
+    );
+    let arguments = [&SERVE[..], &["--config", file.to_str().unwrap()]].concat();
+    let mut serve = Running::start(&arguments, &[], Stream::Err);
+    let base_url = serve.find("clients  ", "/v1") + "/v1";
+    assert_eq!(ask(&base_url, "whole").await.0, 200);
+    assert_eq!(ask(&base_url, "cut").await.0, 200);
+    let line = serve.until("turn survived");
+    for words in ["INFO", "level=cut", "splices=1", "m/fault-reset@5 Reset: ", "; m/mock+gap-1ms ok"] {
+        assert!(line.contains(words), "`{words}` is missing: {line}");
+    }
+    assert!(!serve.seen.iter().any(|line| line.contains("level=whole")), "{:?}", serve.seen);
+    let (status, answer) = ask(&base_url, "key").await;
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(status == 502 && message.contains("m/fault-401: Incorrect API key"), "{answer}");
+    assert!(
+        serve.until("the circuit of m/fault-401 is open").contains("refuses the key or the model"),
+        "{:?}",
+        serve.seen
+    );
+    let line = serve.until("turn failed");
+    assert!(line.contains("WARN") && line.contains("attempts=\"m/fault-401 Auth (401)\""), "{line}");
+    assert!(!line.contains("Incorrect"), "who refuses a key may repeat it: {line}");
+    // The client's own mistake is nobody's failure.
+    assert_eq!(ask(&base_url, "unheard-of").await.0, 404);
+    assert_eq!(serve.stop(), Some(0));
+    assert!(!serve.seen.iter().any(|line| line.contains("unheard-of")), "{:?}", serve.seen);
 }
 
 // === mock ===

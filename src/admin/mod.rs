@@ -73,7 +73,7 @@ pub fn routes(gateway: Gateway, token: Option<Arc<str>>) -> Router {
         .fallback(|| async {
             problem(
                 StatusCode::NOT_FOUND,
-                "see /healthz, /readyz, /api/circuits, /api/circuits/journal, /api/turns, /api/races, /api/conversations/{id}, \
+                "this is the operators' side, clients ask at `server.listen`; here are /healthz, /readyz, /api/circuits, /api/circuits/journal, /api/turns, /api/races, /api/conversations/{id}, \
                  /api/config, POST /api/reload",
             )
         })

@@ -166,9 +166,12 @@ pub(super) async fn run(arguments: &Arguments) -> Result<ExitCode, Failed> {
     let judge = calibrated(arguments).await?;
     let systems = subject.systems();
     say(&format!(
-        "segue bench continuity: {} conversations, {} runs, {} at a time, seed {}\n{}\n{}\n",
+        "segue bench continuity: {} conversations, {}, {} at a time, seed {}\n{}\n{}\n",
         suite.len(),
-        arguments.runs,
+        match arguments.runs {
+            1 => "1 run".to_owned(),
+            runs => format!("{runs} runs"),
+        },
         arguments.concurrency,
         arguments.seed,
         subject.words(),

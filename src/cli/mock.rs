@@ -1,6 +1,7 @@
 //! `segue mock`: the scripted provider, alone.
 
 use super::environment::Environment;
+use super::serve::address;
 use super::stop::Signals;
 use super::{Failed, log};
 use crate::config::Resolver;
@@ -12,13 +13,14 @@ use std::process::ExitCode;
 
 /// Run a scripted provider, whose faults are chosen by the model's name.
 ///
-/// It speaks Chat Completions and Anthropic Messages, and tells a pleasant text at reading speed, without a key and without cost, and breaks on request: ask for the model
-/// `fault-reset@20`, and the connection is reset in place of the twentieth token.
+/// It speaks Chat Completions and Anthropic Messages, and tells a pleasant text at reading speed, without a key and
+/// without cost. It breaks on request: ask for the model `fault-reset@20`, and the connection is reset in place of the
+/// twentieth token. Every other name tells the whole text.
 #[derive(Debug, clap::Args)]
 #[command(after_help = help())]
 pub(super) struct Args {
     /// Where to listen; port 0 takes any free one.
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8081")]
+    #[arg(long, value_name = "ADDR", value_parser = address, default_value = "127.0.0.1:8081")]
     listen: SocketAddr,
 
     /// What it does, in TOML or JSON, instead of telling the text.
@@ -43,7 +45,7 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode, Failed> {
         std::io::stderr(),
         "the scripted provider listens at {url} (Chat Completions, Anthropic Messages)\n\
          try it:\n  {}\nCtrl-C stops it; `segue mock --help` names all faults",
-        super::serve::curl(&url, "fault-stall@20", None)
+        super::serve::curl(&url, "fault-reset@20", None)
     );
     signals.told().await;
     origin.stop().await;

@@ -29,7 +29,7 @@ use std::process::ExitCode;
 /// A streaming gateway for language-model APIs: clients speak Chat Completions or Anthropic Messages to it, and it
 /// continues a turn at the next provider when one stalls or dies, in the stream that is still open.
 #[derive(Debug, Parser)]
-#[command(name = "segue", version, about, max_term_width = 100, after_help = EXAMPLES)]
+#[command(name = "segue", version, max_term_width = 100, after_help = EXAMPLES)]
 pub(super) struct Arguments {
     #[command(subcommand)]
     command: Command,

@@ -37,11 +37,11 @@ pub(super) struct Args {
     config: Option<String>,
 
     /// Where clients connect, instead of `server.listen`; port 0 takes any free one.
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = address)]
     listen: Option<SocketAddr>,
 
     /// Where operators connect, instead of `admin.listen`.
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = address)]
     admin: Option<SocketAddr>,
 
     /// Break the answers of marked conversations as this manifest of `segue bench continuity` says. For benchmarks only.
@@ -248,6 +248,11 @@ fn chain(level: &Level) -> String {
     targets.collect::<Vec<_>>().join(" → ")
 }
 
+/// An address of the command line.
+pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "write an IP address and a port, such as 127.0.0.1:8080 or [::1]:8080".to_owned())
+}
+
 async fn bind(address: SocketAddr, key: &str) -> Result<TcpListener, Failed> {
     TcpListener::bind(address).await.map_err(|error| {
         Failed::Setup(format!("{key}: cannot listen on {address}: {error}; choose another address or stop who has it"))
@@ -269,8 +274,9 @@ Examples:
          \"messages\": [{\"role\": \"user\", \"content\": \"Hello!\"}]}'
 
 Environment:
-  SEGUE_LOG         what is logged: `info` (the default), `warn`, `segue=debug`, `segue::gateway=trace,info`
-  SEGUE_LOG_FORMAT  `text` (the default), or `json` for one object a line and nothing else on standard error
+  SEGUE_LOG         `info`, the default: turns in which a provider failed, circuits; `warn`: turns
+                    that failed, circuits that opened; `segue=debug`: every turn
+  SEGUE_LOG_FORMAT  `text`, the default; `json`: one object a line, and nothing else
   NO_COLOR          no colours on a terminal either
 
 Exit codes:

@@ -122,7 +122,7 @@ impl Connection {
     fn judge_key(&self, section: &Section<'_>, tenants_bring_keys: bool) {
         let near = self.mock || self.base_url.as_deref().is_some_and(net::is_near);
         let in_header = self.headers.iter().any(|(name, _)| is_credential(name));
-        let has_key = section.get("api_key").is_some() || in_header;
+        let has_key = section.get("api_key").is_some() || section.misspells("api_key") || in_header;
         if !near && !has_key {
             if tenants_bring_keys {
                 section.warn("has no `api_key`: it serves only tenants that bring their own", "");

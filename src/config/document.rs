@@ -3,7 +3,7 @@
 //! Reading never stops at a mistake: getters note it and give nothing, the reader goes on with a default, and `load`
 //! refuses at the end with all of them.
 
-use super::problem::{Place, Problem, did_you_mean, one_of};
+use super::problem::{Place, Problem, did_you_mean, nearest, one_of};
 use super::{Resolver, keys};
 use std::cell::RefCell;
 use std::ops::Range;
@@ -133,7 +133,7 @@ impl<'a> Section<'a> {
     /// The value of a key without which the table makes no sense.
     pub(super) fn need(&self, key: &str, example: &str) -> Option<Value<'a>> {
         let value = self.get(key);
-        if value.is_none() {
+        if value.is_none() && !self.misspells(key) {
             self.doc.error(self.at.start, &join(&self.key, key), "is missing", format!("add `{key} = {example}`"));
         }
         value
@@ -155,6 +155,13 @@ impl<'a> Section<'a> {
 
     pub(super) fn warn(&self, message: impl Into<String>, remedy: impl Into<String>) {
         self.doc.warn(self.at.start, &self.key, message, remedy);
+    }
+
+    /// Whether a key here is so near to `key`, and is none, that it is told of as a slip.
+    pub(super) fn misspells(&self, key: &str) -> bool {
+        let known = keys::of(&self.pattern);
+        let names = self.table.iter().map(|(name, _)| name.get_ref().as_ref());
+        names.filter(|name| !known.contains(name)).any(|name| nearest(name, known.iter().copied()) == Some(key))
     }
 
     /// Names keys that nobody knows, and keys whose feature is still to come.

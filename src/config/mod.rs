@@ -174,7 +174,9 @@ fn connections_with_tenants_keys<'a>(top: &Section<'a>) -> Vec<&'a str> {
 }
 
 fn judge_emptiness(top: &Section<'_>, connections: &[&str], levels: &[&str]) {
-    let empty = |key: &str, names: &[&str]| names.is_empty() && top.get(key).is_none_or(|v| v.value.is_table());
+    let empty = |key: &str, names: &[&str]| {
+        names.is_empty() && !top.misspells(key) && top.get(key).is_none_or(|v| v.value.is_table())
+    };
     let start = |key: &str| top.get(key).map_or_else(|| top.start(), |v| v.at.start);
     if empty("connections", connections) {
         top.doc.error(

@@ -23,7 +23,8 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
             "m" => 60.0,
             "h" => 3600.0,
             "d" => 86400.0,
-            "" => return Err(format!("`{text}` has no unit")),
+            "" if after.is_empty() => return Err(format!("`{text}` has no unit")),
+            "" => return Err(format!("`{text}` is no duration")),
             _ => return Err(format!("`{text}` has the unknown unit `{unit}`")),
         };
         total += number * seconds;

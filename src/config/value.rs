@@ -129,7 +129,7 @@ impl<'a> Value<'a> {
                 None
             }
             Err(why) => {
-                self.error(why, self.example("\"150ms\", \"5s\", \"2m\" or \"1h\""));
+                self.error(why, format!("{}; units are ms, s, m, h and d", self.example("\"5s\"")));
                 None
             }
         }

@@ -128,6 +128,14 @@ mod tests {
     }
 
     #[test]
+    fn the_reference_names_each_that_is_built() {
+        let reference = include_str!("../../docs/api.md");
+        for field in KNOWN.iter().filter(|field| **field != "resumable") {
+            assert!(reference.contains(&format!("`{PREFIX}{field}")), "docs/api.md lacks {PREFIX}{field}");
+        }
+    }
+
+    #[test]
     fn what_cannot_be_read_is_refused_by_name() {
         for (pair, word) in [
             (&[("x-segue-fail-over", "off")][..], "x-segue-failover"),

@@ -1,4 +1,4 @@
-//! Who is told of trouble, and of what: a webhook, as JSON.
+//! Who is told of trouble, and of what: a webhook, as JSON; of circuits also the log.
 //!
 //! Four events: `circuit_open` and `recovered` (a circuit left and came back to its healthy state), `below_quality` (a
 //! turn was served by a target worse than the level's best), `chain_exhausted` (a turn for which nobody was left). The
@@ -8,7 +8,7 @@
 use super::lock;
 use crate::fleet::{Entry, Fleet};
 use crate::health::backoff;
-use crate::health::breaker::State;
+use crate::health::breaker::{Cause, State};
 use crate::relay::journal::Journal;
 use crate::relay::{Ending, Outcome};
 use crate::routing::Level;
@@ -54,18 +54,25 @@ struct Alert {
 // === impl Alerts ===
 
 impl Alerts {
-    /// Tells `webhook` of what happens from now on. Without a runtime nobody is told.
+    /// Tells `webhook` and the log of what happens from now on. Without a runtime only the log is told.
     pub(super) fn new(webhook: Option<&str>, fleet: &Fleet) -> Self {
-        let (Some(url), Ok(runtime)) = (webhook, tokio::runtime::Handle::try_current()) else { return Self::default() };
-        let (notes, kept) = mpsc::channel(NOTES);
-        runtime.spawn(send_all(url.into(), kept));
+        let notes = webhook.zip(tokio::runtime::Handle::try_current().ok()).map(|(url, runtime)| {
+            let (notes, kept) = mpsc::channel(NOTES);
+            runtime.spawn(send_all(url.into(), kept));
+            notes
+        });
         let circuits = notes.clone();
         fleet.observe(move |entry| {
-            if let Some(alert) = of_circuit(entry) {
-                leave(&circuits, alert);
+            let Some(alert) = of_circuit(entry) else { return };
+            match entry.to {
+                State::Open => tracing::warn!("{}", alert.message),
+                _ => tracing::info!("{}", alert.message),
+            }
+            if let Some(circuits) = &circuits {
+                leave(circuits, alert);
             }
         });
-        Self { notes: Some(notes), quiet: Mutex::default() }
+        Self { notes, quiet: Mutex::default() }
     }
 
     /// A turn of `level` has ended.
@@ -138,7 +145,8 @@ fn of_circuit(entry: &Entry) -> Option<Alert> {
     let name = format!("{}/{}", entry.connection, entry.model);
     let (event, message) = match (entry.from, entry.to) {
         (State::Closed, State::Open) => {
-            ("circuit_open", format!("the circuit of {name} is open: {}", entry.cause.name()))
+            let why = entry.cause.name();
+            ("circuit_open", format!("the circuit of {name} is open: {why} ({})", because(entry.cause)))
         }
         (_, State::Closed) => ("recovered", format!("{name} serves again")),
         _ => return None,
@@ -152,6 +160,18 @@ fn of_circuit(entry: &Entry) -> Option<Alert> {
         turns: None,
         message,
     })
+}
+
+fn because(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Consecutive => "so many attempts in a row failed",
+        Cause::ErrorRate => "too many of its attempts failed",
+        Cause::Latency => "it is too slow",
+        Cause::Out => "it refuses the key or the model, or its credit is used up",
+        Cause::TrialFailed => "its trial failed",
+        Cause::Forced => "an operator opened it",
+        Cause::Cooled | Cause::Progress => "its trial begins",
+    }
 }
 
 async fn send_all(url: Arc<str>, mut notes: mpsc::Receiver<Alert>) {

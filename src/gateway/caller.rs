@@ -136,7 +136,9 @@ pub(super) fn route(
     }
     let mut known: Vec<String> = models(caller, config).into_iter().map(|(name, _)| name.to_string()).collect();
     known.truncate(NAMED);
-    let message = format!("the model `{model}` does not exist here; this key may ask for: {}", known.join(", "));
+    let whose =
+        if caller.tenant.is_some() { "this key may ask for" } else { "a model is the name of a level, and there are" };
+    let message = format!("the model `{model}` does not exist here; {whose}: {}", known.join(", "));
     Err(Refusal::new(Reason::NotFound, "model_not_found", message).about("model"))
 }
 

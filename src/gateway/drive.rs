@@ -443,7 +443,7 @@ impl Engine {
             part.finish(&self.relay, !self.request.stream);
         }
         let record = TurnRecord::of(&self.live, &self.relay);
-        self.gateway.record(&self.live, record);
+        self.gateway.record(record, journal);
     }
 }
 

@@ -10,6 +10,7 @@ mod alerts;
 pub mod caller;
 mod conversation;
 pub mod drive;
+mod notice;
 mod place;
 mod plan;
 pub mod record;
@@ -23,6 +24,7 @@ use crate::chat::{DialectId, Request};
 use crate::config::{Config, Connection};
 use crate::dialect::{self, Reason, Refusal};
 use crate::fleet::Fleet;
+use crate::relay::journal::Journal;
 use crate::relay::{Relay, Why};
 use crate::store::memory::{self, Memory};
 use crate::store::view::ConversationView;
@@ -288,15 +290,8 @@ impl std::fmt::Debug for Gateway {
 // === impl Inner ===
 
 impl Inner {
-    fn record(&self, live: &LiveTurn, record: TurnRecord) {
-        tracing::debug!(
-            turn = live.id,
-            level = &*live.level,
-            outcome = record.outcome,
-            splices = record.splices,
-            attempts = record.attempts.len(),
-            "turn ended"
-        );
+    fn record(&self, record: TurnRecord, journal: &Journal) {
+        notice::turn(&record, journal);
         let mut recent = lock(&self.recent);
         if recent.len() == RECENT {
             recent.pop_front();

@@ -30,12 +30,15 @@ pub(super) fn of(fault: &Fault, journal: &Journal) -> Refusal {
         Ending::Deadline => Refusal::new(
             Reason::Timeout,
             "deadline",
-            format!("the turn's time was over before it was finished{}", because(cause)),
+            format!("the turn's time was over before it was finished{}", because(cause, journal)),
         ),
         Ending::NotContinuable => Refusal::new(
             Reason::Upstream,
             "not_continuable",
-            format!("the provider failed in the middle of an answer that no other can continue{}", because(cause)),
+            format!(
+                "the provider failed in the middle of an answer that no other can continue{}",
+                because(cause, journal)
+            ),
         ),
         Ending::Exhausted => exhausted(cause, journal),
     };
@@ -96,16 +99,17 @@ fn exhausted(cause: Option<&Failure>, journal: &Journal) -> Refusal {
     let mut refusal = if !some {
         Refusal::new(Reason::Unavailable, "no_target", "no target of this level can serve the request")
     } else if all(is_limited) {
-        let message = format!("every provider of this level is rate-limited{}", because(cause));
+        let message = format!("every provider of this level is rate-limited{}", because(cause, journal));
         Refusal::new(Reason::Limited, "rate_limit_provider", message)
     } else if all(is_overloaded) {
-        let message = format!("every provider of this level is overloaded or out of service{}", because(cause));
+        let message =
+            format!("every provider of this level is overloaded or out of service{}", because(cause, journal));
         Refusal::new(Reason::Unavailable, "overloaded", message)
     } else if all(is_slow) {
         let message = "no provider of this level answered in time";
         Refusal::new(Reason::Timeout, "upstream_timeout", message)
     } else {
-        let message = format!("no provider of this level could answer{}", because(cause));
+        let message = format!("no provider of this level could answer{}", because(cause, journal));
         Refusal::new(Reason::Upstream, "upstream_error", message)
     };
     if matches!(refusal.reason, Reason::Limited | Reason::Unavailable) {
@@ -131,11 +135,14 @@ fn wait(at: RetryAt) -> Duration {
     at.after(std::time::SystemTime::now())
 }
 
-fn because(cause: Option<&Failure>) -> String {
+/// The first real cause, with the target whose it was.
+fn because(cause: Option<&Failure>, journal: &Journal) -> String {
     let Some(cause) = cause else { return String::new() };
+    let whose = journal.attempts.iter().find(|a| a.failure.as_ref() == Some(cause));
+    let whose = whose.map(|a| format!("{}/{}: ", a.target.connection, a.target.model)).unwrap_or_default();
     match &*cause.said.message {
-        "" => format!(": {}", cause.kind.name()),
-        message => format!(": {message}"),
+        "" => format!(": {whose}{}", cause.kind.name()),
+        message => format!(": {whose}{message}"),
     }
 }
 

@@ -9,6 +9,7 @@ mod stage;
 mod tryout;
 
 use super::paint::Paint;
+use super::serve::address;
 use super::stop::Signals;
 use super::{Failed, log};
 use crate::upstream::client::Client;
@@ -42,7 +43,7 @@ pub(super) struct Args {
     serve: bool,
 
     /// Where clients connect, on loopback; port 0 takes any free one.
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
+    #[arg(long, value_name = "ADDR", value_parser = address, default_value = "127.0.0.1:0")]
     listen: SocketAddr,
 }
 

@@ -30,6 +30,12 @@ const TABLE: &[Bad] = bad! {
         => "levels.normal.chain[0].modle", "unknown key", "did you mean `model`?";
     "[levels.normal.timeouts]\n¦stal = \"5s\"\n[levels.normal]\nchain = [{ connection = \"a\", model = \"x\" }]"
         => "levels.normal.timeouts.stal", "unknown key", "did you mean `stall`?";
+    "[connections.a]\n¦dialekt = \"chat\"\nbase_url = \"http://127.0.0.1:1\"\n[levels.x]\nchain = [{ connection = \"a\", model = \"m\" }]"
+        => "connections.a.dialekt", "unknown key", "did you mean `dialect`?";
+    "[connections.a]\ndialect = \"chat\"\n¦api_kye = { env = \"K\" }\n[levels.x]\nchain = [{ connection = \"a\", model = \"m\" }]"
+        => "connections.a.api_kye", "unknown key", "did you mean `api_key`?";
+    "[levels.normal]\n¦chian = [{ connection = \"a\", model = \"x\" }]" => "levels.normal.chian", "unknown key", "did you mean `chain`?";
+    "[levels.normal]\nchain = [{ connection = \"a\", ¦modle = \"x\" }]" => "levels.normal.chain[0].modle", "unknown key", "did you mean `model`?";
     // TOML itself.
     "[server¦\nlisten = 1" => "", "no TOML", "";
     "[server]\nkeep_alive = \"1s\"\n¦keep_alive = \"2s\"" => "", "no TOML", "";
@@ -38,7 +44,8 @@ const TABLE: &[Bad] = bad! {
     "[timeouts]\nstall = ¦5" => "timeouts.stall", "must be a duration with its unit, not an integer", "`stall = \"5s\"`";
     "[timeouts]\nstall = ¦1500" => "timeouts.stall", "not an integer", "`stall = \"1500ms\"`";
     "[timeouts]\nstall = ¦\"5\"" => "timeouts.stall", "has no unit", "`stall = \"5s\"`";
-    "[timeouts]\nstall = ¦\"5sec\"" => "timeouts.stall", "unknown unit `sec`", "\"150ms\"";
+    "[timeouts]\nstall = ¦\"5sec\"" => "timeouts.stall", "unknown unit `sec`", "`stall = \"5s\"`; units are ms, s, m, h and d";
+    "[timeouts]\nturn = ¦\"10 minutes\"" => "timeouts.turn", "`10 minutes` is no duration", "units are";
     "[timeouts]\nstall = ¦\"-5s\"" => "timeouts.stall", "is no duration", "`stall = ";
     "[timeouts]\nstall = ¦\"0s\"" => "timeouts.stall", "must not be zero", "`stall = \"5s\"`";
     "[timeouts]\nstall = ¦\"off\"" => "timeouts.stall", "is no duration", "`stall = ";
@@ -222,6 +229,14 @@ fn a_broken_connection_does_not_make_its_chains_look_broken() {
     .expect_err("bad");
     let keys: Vec<_> = problems.iter().map(|p| p.key.as_str()).collect();
     assert_eq!(keys, ["connections.a.api_key", "connections.a.dialect"], "{}", lines(&problems));
+}
+
+#[test]
+fn a_misspelt_table_is_told_once() {
+    let text = "[connections.a]\ndialect = \"mock\"\n[level.x]\nchain = [{ connection = \"a\", model = \"m\" }]\n";
+    let problems = load(text, "c.toml", &Fake::generous()).expect_err("bad");
+    let keys: Vec<_> = problems.iter().map(|p| (p.key.as_str(), p.remedy.as_str())).collect();
+    assert_eq!(keys, [("level", "did you mean `levels`?")]);
 }
 
 #[test]

@@ -91,6 +91,8 @@ fn kind(http: Option<(u16, &HeaderMap)>, said: &Said) -> Kind {
         "request_too_large" => return Kind::ContextTooLong,
         "permission_error" if !waits(http) => return Kind::Auth,
         "invalid_request_error" if says(FILTERED) => return Kind::ContentFiltered,
+        // The client named a level; that the model is not there is the configuration's mistake.
+        "not_found_error" if says(&["model"]) => return Kind::Auth,
         "invalid_request_error" | "not_found_error" if status < 500 => return Kind::BadRequest,
         _ => {}
     }
