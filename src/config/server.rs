@@ -13,7 +13,7 @@ pub struct Server {
     pub listen: SocketAddr,
     /// The largest request body, in bytes.
     pub max_body: usize,
-    /// The most bytes of bodies and turns that are buffered at once.
+    /// The most bytes of request bodies that are held at once.
     pub buffer: usize,
     /// Turns open at once; past it the answer is 503.
     pub max_turns: usize,

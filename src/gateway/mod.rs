@@ -7,6 +7,7 @@ pub mod account;
 mod admission;
 mod affinity;
 mod alerts;
+pub mod buffer;
 pub mod caller;
 mod conversation;
 pub mod drive;
@@ -34,6 +35,7 @@ use crate::upstream::http::Http;
 use admission::Permits;
 use affinity::Troubles;
 use alerts::Alerts;
+use buffer::Held;
 use caller::{Caller, Route, TenantView};
 use conversation::Part;
 use drive::Drive;
@@ -45,7 +47,7 @@ use room::{Room, Seat};
 use setup::{Dial, Setup};
 use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 use tokio_util::sync::CancellationToken;
@@ -60,6 +62,8 @@ struct Inner {
     source: OnceLock<Box<Source>>,
     recent: Mutex<VecDeque<TurnRecord>>,
     room: Arc<Room>,
+    /// Bytes of request bodies that are held.
+    buffer: Arc<AtomicUsize>,
     store: Arc<dyn Store>,
     store_failures: AtomicU64,
     places: Arc<Places>,
@@ -143,6 +147,7 @@ impl Gateway {
             source: OnceLock::new(),
             recent: Mutex::new(VecDeque::new()),
             room: Arc::default(),
+            buffer: Arc::default(),
             store,
             store_failures: AtomicU64::new(0),
             places: Arc::default(),
@@ -258,6 +263,11 @@ impl Gateway {
     /// The turns that ended last, newest first.
     pub fn recent(&self, limit: usize) -> Vec<TurnRecord> {
         lock(&self.0.recent).iter().rev().take(limit).cloned().collect()
+    }
+
+    /// What counts the bytes of a request's body for as long as it is held.
+    pub fn hold(&self) -> Held {
+        Held::of(&self.0.buffer)
     }
 
     /// How many turns are open.

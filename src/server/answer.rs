@@ -5,6 +5,7 @@ use super::{key, refuse};
 use crate::chat::DialectId;
 use crate::dialect::{self, Reason, Refusal};
 use crate::gateway::Gateway;
+use crate::gateway::buffer::Held;
 use crate::gateway::drive::{Drive, Start};
 use axum::body::Body;
 use axum::extract::Request;
@@ -12,6 +13,7 @@ use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::Response;
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
+use std::time::Duration;
 
 /// Serves one turn in the dialect `id`.
 pub(super) async fn turn(gateway: &Gateway, id: DialectId, request: Request) -> Response {
@@ -24,7 +26,11 @@ pub(super) async fn turn(gateway: &Gateway, id: DialectId, request: Request) -> 
 async fn begin(gateway: &Gateway, id: DialectId, request: Request) -> Result<Started, Refusal> {
     let (parts, body) = request.into_parts();
     let caller = gateway.authorize(key(&parts.headers))?;
-    let body = read(body, gateway.config().server.max_body).await?;
+    let server = &gateway.config().server;
+    // Who waits to be told to go on is not told, and sends nothing.
+    let sends = !parts.headers.contains_key(header::EXPECT);
+    let mut held = gateway.hold();
+    let body = read(body, (server.max_body, server.buffer), sends, &mut held).await?;
     let Some(dialect) = dialect::of(id) else {
         return Err(Refusal::new(Reason::NotFound, "unknown_route", "this dialect is not built in"));
     };
@@ -32,53 +38,72 @@ async fn begin(gateway: &Gateway, id: DialectId, request: Request) -> Result<Sta
     drop(body);
     let stream = request.stream;
     let drive = gateway.begin(&caller, request).await?;
-    Ok(Started { drive, stream })
+    Ok(Started { drive, stream, held })
 }
 
 /// A turn that has begun.
 struct Started {
     drive: Drive,
     stream: bool,
+    held: Held,
 }
 
-/// Reads a body of at most `limit` bytes.
-async fn read(body: Body, limit: usize) -> Result<Bytes, Refusal> {
-    let too_large = || {
-        let message =
-            format!("the request body is larger than {limit} bytes (server.max_body); shorten it or raise the limit");
-        Refusal::new(Reason::TooLarge, "request_too_large", message)
-    };
-    let hint = http_body::Body::size_hint(&body);
-    if hint.lower() > limit as u64 {
-        return Err(too_large());
-    }
+/// Reads a body of at most `limit` bytes, of which all bodies together may have `buffer`. One that is too large is read on
+/// for a moment, to twice the limit, if the client `sends` it: many clients read no answer before they have sent all, and a connection that is
+/// closed under them says nothing of limits.
+async fn read(body: Body, (limit, buffer): (usize, usize), sends: bool, held: &mut Held) -> Result<Bytes, Refusal> {
+    let length = http_body::Body::size_hint(&body).lower();
     let mut pieces = body.into_data_stream();
     let mut first: Option<Bytes> = None;
     let mut whole = BytesMut::new();
-    while let Some(piece) = pieces.next().await {
-        let piece = piece.map_err(|e| {
-            Refusal::new(Reason::Request, "unreadable_body", format!("the request body could not be read: {e}"))
-        })?;
-        let so_far = if whole.is_empty() { first.as_ref().map_or(0, Bytes::len) } else { whole.len() };
+    let mut so_far = 0;
+    while length <= limit as u64 {
+        let next = tokio::time::timeout(SILENCE, pieces.next()).await;
+        let piece = match next.map_err(|_| unreadable(format!("nothing of it came for {} s", SILENCE.as_secs())))? {
+            Some(piece) => piece.map_err(|error| unreadable(error.to_string()))?,
+            None => return Ok(first.unwrap_or_else(|| whole.freeze())),
+        };
         if so_far + piece.len() > limit {
-            return Err(too_large());
+            break;
         }
+        so_far += piece.len();
+        held.add(piece.len(), buffer)?;
         match first.take() {
             // Most bodies come in one piece and are not copied.
             None if whole.is_empty() => first = Some(piece),
             Some(head) => {
-                whole.reserve(usize::try_from(hint.lower()).unwrap_or_default().max(head.len() + piece.len()));
+                whole.reserve(usize::try_from(length).unwrap_or_default().max(head.len() + piece.len()));
                 whole.extend_from_slice(&head);
                 whole.extend_from_slice(&piece);
             }
             None => whole.extend_from_slice(&piece),
         }
     }
-    Ok(first.unwrap_or_else(|| whole.freeze()))
+    drop((first, whole));
+    if sends {
+        // However it ends, the answer is the same.
+        let _ = tokio::time::timeout(LINGER, async {
+            let mut left = limit.saturating_mul(2) - so_far;
+            while let Some(Ok(piece)) = pieces.next().await {
+                left = left.saturating_sub(piece.len());
+                if left == 0 {
+                    break;
+                }
+            }
+        })
+        .await;
+    }
+    let message =
+        format!("the request body is larger than {limit} bytes (server.max_body); shorten it or raise the limit");
+    Err(Refusal::new(Reason::TooLarge, "request_too_large", message))
+}
+
+fn unreadable(why: String) -> Refusal {
+    Refusal::new(Reason::Request, "unreadable_body", format!("the request body could not be read: {why}"))
 }
 
 async fn respond(gateway: &Gateway, id: DialectId, started: Started) -> Response {
-    let Started { mut drive, stream } = started;
+    let Started { mut drive, stream, held } = started;
     if let Start::Refused(refusal) = drive.start(gateway.headers_after()).await {
         let mut response = refuse(id, &refusal);
         describe(&drive, &mut response, false);
@@ -91,7 +116,7 @@ async fn respond(gateway: &Gateway, id: DialectId, started: Started) -> Response
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8"));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
         headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
-        *response.body_mut() = Body::new(TurnBody(drive));
+        *response.body_mut() = Body::new(TurnBody { drive, _held: held });
     } else {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let bytes = std::future::poll_fn(|cx| drive.poll_frame(cx)).await;
@@ -116,5 +141,61 @@ fn describe(drive: &Drive, response: &mut Response, whole: bool) {
     for (name, value) in facts {
         let Some(value) = value.and_then(|v| HeaderValue::from_str(&v).ok()) else { continue };
         response.headers_mut().insert(HeaderName::from_static(name), value);
+    }
+}
+
+/// A client that sends nothing of a body for so long is gone.
+const SILENCE: Duration = Duration::from_secs(30);
+/// For so long a body that is too large is read on.
+const LINGER: Duration = Duration::from_secs(2);
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test's panic is its report")]
+    use super::*;
+    use futures::stream;
+    use std::convert::Infallible;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    const PIECE: usize = 1024;
+
+    /// A body of `pieces`, which ends or hangs; and how many were read.
+    fn body(pieces: usize, hangs: bool) -> (Body, Arc<AtomicUsize>) {
+        let read = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&read);
+        let sent = stream::iter(0..pieces).map(move |_| {
+            count.fetch_add(1, Ordering::Relaxed);
+            Ok::<_, Infallible>(Bytes::from_static(&[b' '; PIECE]))
+        });
+        (if hangs { Body::from_stream(sent.chain(stream::pending())) } else { Body::from_stream(sent) }, read)
+    }
+
+    async fn refused(body: Body, limits: (usize, usize), sends: bool) -> Refusal {
+        read(body, limits, sends, &mut Held::of(&Arc::default())).await.unwrap_err()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_is_read_within_its_limits_and_no_longer_than_it_comes() {
+        let mut held = Held::of(&Arc::default());
+        let whole = read(body(8, false).0, (8 * PIECE, 8 * PIECE), true, &mut held).await.unwrap();
+        assert_eq!(whole.len(), 8 * PIECE);
+        let silent = refused(body(8, true).0, (16 * PIECE, 16 * PIECE), true).await;
+        assert_eq!((silent.reason.status(), &*silent.code), (400, "unreadable_body"));
+        assert!(silent.message.contains("30 s"), "{}", silent.message);
+        let full = refused(body(8, false).0, (8 * PIECE, 8 * PIECE - 1), true).await;
+        assert_eq!((full.reason.status(), &*full.code), (503, "buffer_full"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_is_too_large_is_read_on_for_a_moment_so_that_its_sender_hears_why() {
+        for (pieces, hangs, sends, most) in
+            [(12, false, true, 12), (12, true, true, 12), (12, false, false, 9), (1000, false, true, 8 + 1 + 8)]
+        {
+            let (body, read) = body(pieces, hangs);
+            let refusal = refused(body, (8 * PIECE, 100 * PIECE), sends).await;
+            assert_eq!((refusal.reason.status(), &*refusal.code), (413, "request_too_large"));
+            assert_eq!(read.load(Ordering::Relaxed), most, "{pieces} pieces, hangs: {hangs}, sends: {sends}");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! A turn as a response body.
 
+use crate::gateway::buffer::Held;
 use crate::gateway::drive::Drive;
 use bytes::Bytes;
 use http_body::{Body, Frame};
@@ -8,13 +9,17 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 /// The body whose frames are a turn's. While it is not polled, nothing is read of any provider.
-pub(super) struct TurnBody(pub(super) Drive);
+pub(super) struct TurnBody {
+    pub(super) drive: Drive,
+    /// The request's body is held for as long as the turn goes on.
+    pub(super) _held: Held,
+}
 
 impl Body for TurnBody {
     type Data = Bytes;
     type Error = Infallible;
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        self.get_mut().0.poll_frame(cx).map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
+        self.get_mut().drive.poll_frame(cx).map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
     }
 }
