@@ -57,9 +57,12 @@ async fn read(body: Body, (limit, buffer): (usize, usize), sends: bool, held: &m
     let mut first: Option<Bytes> = None;
     let mut whole = BytesMut::new();
     let mut so_far = 0;
-    while length <= limit as u64 {
+    loop {
+        if limit as u64 < length {
+            break;
+        }
         let next = tokio::time::timeout(SILENCE, pieces.next()).await;
-        let piece = match next.map_err(|_| unreadable(format!("nothing of it came for {} s", SILENCE.as_secs())))? {
+        let piece = match next.map_err(|_| unreadable(&format!("nothing of it came for {} s", SILENCE.as_secs())))? {
             Some(piece) => piece.map_err(|error| unreadable(error.to_string()))?,
             None => return Ok(first.unwrap_or_else(|| whole.freeze())),
         };
@@ -98,7 +101,7 @@ async fn read(body: Body, (limit, buffer): (usize, usize), sends: bool, held: &m
     Err(Refusal::new(Reason::TooLarge, "request_too_large", message))
 }
 
-fn unreadable(why: String) -> Refusal {
+fn unreadable(why: &str) -> Refusal {
     Refusal::new(Reason::Request, "unreadable_body", format!("the request body could not be read: {why}"))
 }
 

@@ -9,12 +9,11 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
 
 /// A socket whose writes have a deadline, and its first bytes.
-pub(super) struct Socket {
-    stream: TcpStream,
+pub(super) struct Socket<S> {
+    stream: S,
     opening: Option<Opening>,
     patience: Duration,
     sleep: Pin<Box<Sleep>>,
@@ -29,9 +28,9 @@ struct Opening {
 
 // === impl Socket ===
 
-impl Socket {
+impl<S> Socket<S> {
     /// Takes over `stream`; each write may be pending for `patience` at most.
-    pub(super) fn new(stream: TcpStream, patience: Duration) -> Self {
+    pub(super) fn new(stream: S, patience: Duration) -> Self {
         let sleep = Box::pin(tokio::time::sleep(patience));
         let opening = Some(Opening { owed: OPENING_BYTES, sleep: Box::pin(tokio::time::sleep(OPENING)) });
         Self { stream, opening, patience, sleep, pending: false }
@@ -56,7 +55,7 @@ impl Socket {
     }
 }
 
-impl AsyncRead for Socket {
+impl<S: AsyncRead + Unpin> AsyncRead for Socket<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         let poll = Pin::new(&mut self.stream).poll_read(cx, buf);
@@ -77,7 +76,7 @@ impl AsyncRead for Socket {
     }
 }
 
-impl AsyncWrite for Socket {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Socket<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let poll = Pin::new(&mut self.stream).poll_write(cx, buf);
         self.watch(poll, cx)
@@ -115,14 +114,12 @@ mod tests {
     #![expect(clippy::unwrap_used, reason = "a test's panic is its report")]
     use super::*;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tokio::net::TcpListener;
 
     /// How long a socket whose client says `opening` and no more can be read.
     async fn open_for(opening: &[u8]) -> Option<Duration> {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-        let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (mut client, stream) = tokio::io::duplex(64);
         client.write_all(opening).await.unwrap();
-        let mut socket = Socket::new(listener.accept().await.unwrap().0, Duration::from_secs(5));
+        let mut socket = Socket::new(stream, Duration::from_secs(5));
         let begun = Instant::now();
         let mut heard = vec![0; opening.len() + 1];
         let read = tokio::time::timeout(Duration::from_secs(300), socket.read_exact(&mut heard)).await;
