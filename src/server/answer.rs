@@ -58,12 +58,12 @@ async fn read(body: Body, (limit, buffer): (usize, usize), sends: bool, held: &m
     let mut whole = BytesMut::new();
     let mut so_far = 0;
     loop {
-        if limit as u64 < length {
+        if length > limit as u64 {
             break;
         }
         let next = tokio::time::timeout(SILENCE, pieces.next()).await;
         let piece = match next.map_err(|_| unreadable(&format!("nothing of it came for {} s", SILENCE.as_secs())))? {
-            Some(piece) => piece.map_err(|error| unreadable(error.to_string()))?,
+            Some(piece) => piece.map_err(|error| unreadable(&error.to_string()))?,
             None => return Ok(first.unwrap_or_else(|| whole.freeze())),
         };
         if so_far + piece.len() > limit {
