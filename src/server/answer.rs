@@ -9,7 +9,7 @@ use crate::gateway::buffer::Held;
 use crate::gateway::drive::{Drive, Start};
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::{HeaderName, HeaderValue, header};
+use axum::http::{HeaderName, HeaderValue, Version, header};
 use axum::response::Response;
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
@@ -38,6 +38,10 @@ async fn begin(gateway: &Gateway, id: DialectId, request: Request) -> Result<Sta
     drop(body);
     let stream = request.stream;
     let drive = gateway.begin(&caller, request).await?;
+    if stream && parts.version == Version::HTTP_2 {
+        // It ends with the turn, so a shutdown need not wait for it.
+        tokio::spawn(drive.watch());
+    }
     Ok(Started { drive, stream, held })
 }
 
