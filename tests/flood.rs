@@ -14,7 +14,8 @@ use segue::upstream::{Call, Upstream};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 struct Nothing;
 
