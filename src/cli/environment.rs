@@ -39,7 +39,7 @@ fn words(error: &std::io::Error) -> String {
     match error.kind() {
         ErrorKind::NotFound => "there is no such file".to_owned(),
         ErrorKind::PermissionDenied => "it may not be read".to_owned(),
-        ErrorKind::InvalidData => "it is not UTF-8 text".to_owned(),
+        ErrorKind::InvalidData => "it is not UTF-8 text; save it as UTF-8".to_owned(),
         ErrorKind::IsADirectory => "it is a directory".to_owned(),
         _ => error.to_string(),
     }

@@ -118,6 +118,17 @@ impl Drive {
         lock(&self.engine).poll_frame(cx)
     }
 
+    /// Hangs up if the client takes nothing for `timeouts.client_write`, where no socket would notice: a stream of HTTP/2
+    /// whose client gives it no window is not polled, and so knows no time. Ends with the turn.
+    pub fn watch(&self) -> impl Future<Output = ()> + Send + use<> {
+        let engine = Arc::downgrade(&self.engine);
+        async move {
+            while let Some(due) = engine.upgrade().and_then(|engine| lock(&engine).give_up()) {
+                tokio::time::sleep_until(due.into()).await;
+            }
+        }
+    }
+
     /// `connection/model` of the attempt that leads, or led last.
     pub fn served_by(&self) -> Option<String> {
         let engine = lock(&self.engine);
@@ -276,9 +287,8 @@ impl Engine {
         self.sleep.as_mut().poll(cx)
     }
 
-    /// Hands every signal that is ready to the relay, as long as the task's share of time lasts; gives whether there was
-    /// one. Not every signal is read off a socket, which would take of the share itself: a whole read of comments, or
-    /// what a few compressed bytes hold, is ready at once.
+    /// Hands every signal that is ready to the relay, while the task's share of time lasts; gives whether there was one.
+    /// A signal need not be read off a socket, which takes of the share: what few compressed bytes hold is ready at once.
     fn drain(&mut self, cx: &mut Context<'_>, at: Instant) -> bool {
         let mut heard = false;
         let mut index = 0;
@@ -333,6 +343,17 @@ impl Engine {
             self.relay.handle_hangup(why, at);
             self.act(at);
         }
+    }
+
+    /// Hangs up if bytes wait for the client for too long. When to look again; `None`: never.
+    fn give_up(&mut self) -> Option<Instant> {
+        let waits = self.waiting_for_client || !self.out.is_empty();
+        let since = self.written.filter(|_| waits).unwrap_or_else(now);
+        let due = since + self.candidates.first()?.timeouts.client_write;
+        if due <= now() {
+            self.hang_up(Why::ClientGone);
+        }
+        (!self.over).then_some(due)
     }
 
     fn open(&mut self, open: &Open, at: Instant) {
@@ -422,6 +443,7 @@ impl Engine {
 
     fn close(&mut self, outcome: Outcome) {
         self.over = true;
+        self.live.seat = None;
         match outcome {
             Outcome::Complete(usage) => self.encoder.close(End::Complete(&usage), &mut self.out),
             Outcome::Failed(fault) => {

@@ -89,7 +89,8 @@ pub(crate) struct LiveTurn {
     /// What was configured when it began.
     setup: Arc<Setup>,
     permits: Permits,
-    _seat: Seat,
+    /// Its place, until the turn is over.
+    seat: Option<Seat>,
 }
 
 // === impl Gateway ===
@@ -341,7 +342,7 @@ impl LiveTurn {
             gateway: Arc::clone(inner),
             setup,
             permits,
-            _seat: seat,
+            seat: Some(seat),
         })
     }
 

@@ -7,9 +7,9 @@ use crate::dialect::{self, Reason, Refusal};
 use crate::gateway::Gateway;
 use crate::gateway::buffer::Held;
 use crate::gateway::drive::{Drive, Start};
-use axum::body::Body;
+use axum::body::{Body, BodyDataStream};
 use axum::extract::Request;
-use axum::http::{HeaderName, HeaderValue, header};
+use axum::http::{HeaderName, HeaderValue, Version, header};
 use axum::response::Response;
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
@@ -38,6 +38,10 @@ async fn begin(gateway: &Gateway, id: DialectId, request: Request) -> Result<Sta
     drop(body);
     let stream = request.stream;
     let drive = gateway.begin(&caller, request).await?;
+    if stream && parts.version == Version::HTTP_2 {
+        // It ends with the turn, so a shutdown need not wait for it.
+        tokio::spawn(drive.watch());
+    }
     Ok(Started { drive, stream, held })
 }
 
@@ -49,59 +53,70 @@ struct Started {
 }
 
 /// Reads a body of at most `limit` bytes, of which all bodies together may have `buffer`. One that is too large is read on
-/// for a moment, to twice the limit, if the client `sends` it: many clients read no answer before they have sent all, and a connection that is
-/// closed under them says nothing of limits.
+/// for a moment, by twice the limit, if the client `sends` it: many clients read no answer before they have sent all, and
+/// a connection that is closed under them says nothing of limits.
 async fn read(body: Body, (limit, buffer): (usize, usize), sends: bool, held: &mut Held) -> Result<Bytes, Refusal> {
     let length = http_body::Body::size_hint(&body).lower();
     let mut pieces = body.into_data_stream();
-    let mut first: Option<Bytes> = None;
-    let mut whole = BytesMut::new();
-    let mut so_far = 0;
-    loop {
-        if length > limit as u64 {
-            break;
-        }
-        let next = tokio::time::timeout(SILENCE, pieces.next()).await;
-        let piece = match next.map_err(|_| unreadable(&format!("nothing of it came for {} s", SILENCE.as_secs())))? {
-            Some(piece) => piece.map_err(|error| unreadable(&error.to_string()))?,
-            None => return Ok(first.unwrap_or_else(|| whole.freeze())),
-        };
-        if so_far + piece.len() > limit {
-            break;
-        }
-        so_far += piece.len();
-        held.add(piece.len(), buffer)?;
-        match first.take() {
-            // Most bodies come in one piece and are not copied.
-            None if whole.is_empty() => first = Some(piece),
-            Some(head) => {
-                whole.reserve(usize::try_from(length).unwrap_or_default().max(head.len() + piece.len()));
-                whole.extend_from_slice(&head);
-                whole.extend_from_slice(&piece);
-            }
-            None => whole.extend_from_slice(&piece),
-        }
+    if length <= limit as u64
+        && let Some(whole) =
+            gather(&mut pieces, usize::try_from(length).unwrap_or_default(), (limit, buffer), held).await?
+    {
+        return Ok(whole);
     }
-    drop((first, whole));
     if sends {
-        // However it ends, the answer is the same.
-        let _ = tokio::time::timeout(LINGER, async {
-            let mut left = limit.saturating_mul(2) - so_far;
+        let rest = async {
+            let mut left = limit.saturating_mul(2);
             while let Some(Ok(piece)) = pieces.next().await {
                 left = left.saturating_sub(piece.len());
                 if left == 0 {
                     break;
                 }
             }
-        })
-        .await;
+        };
+        // However it ends, the answer is the same.
+        let _ = tokio::time::timeout(LINGER, rest).await;
     }
     let message =
         format!("the request body is larger than {limit} bytes (server.max_body); shorten it or raise the limit");
     Err(Refusal::new(Reason::TooLarge, "request_too_large", message))
 }
 
-fn unreadable(why: &str) -> Refusal {
+/// The whole body, of which `length` bytes were announced; `None`: it is too large.
+async fn gather(
+    pieces: &mut BodyDataStream,
+    length: usize,
+    (limit, buffer): (usize, usize),
+    held: &mut Held,
+) -> Result<Option<Bytes>, Refusal> {
+    let mut first: Option<Bytes> = None;
+    let mut whole = BytesMut::new();
+    let mut so_far = 0;
+    loop {
+        let next = tokio::time::timeout(SILENCE, pieces.next()).await;
+        let piece = match next.map_err(|_| unreadable(&format!("nothing of it came for {} s", SILENCE.as_secs())))? {
+            Some(piece) => piece.map_err(|error| unreadable(&error))?,
+            None => return Ok(Some(first.unwrap_or_else(|| whole.freeze()))),
+        };
+        so_far += piece.len();
+        if so_far > limit {
+            return Ok(None);
+        }
+        held.add(piece.len(), buffer)?;
+        match first.take() {
+            // Most bodies come in one piece and are not copied.
+            None if whole.is_empty() => first = Some(piece),
+            Some(head) => {
+                whole.reserve(length.max(head.len() + piece.len()));
+                whole.extend_from_slice(&head);
+                whole.extend_from_slice(&piece);
+            }
+            None => whole.extend_from_slice(&piece),
+        }
+    }
+}
+
+fn unreadable(why: &dyn std::fmt::Display) -> Refusal {
     Refusal::new(Reason::Request, "unreadable_body", format!("the request body could not be read: {why}"))
 }
 
@@ -193,7 +208,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_body_that_is_too_large_is_read_on_for_a_moment_so_that_its_sender_hears_why() {
         for (pieces, hangs, sends, most) in
-            [(12, false, true, 12), (12, true, true, 12), (12, false, false, 9), (1000, false, true, 8 + 1 + 8)]
+            [(12, false, true, 12), (12, true, true, 12), (12, false, false, 9), (1000, false, true, 8 + 1 + 16)]
         {
             let (body, read) = body(pieces, hangs);
             let refusal = refused(body, (8 * PIECE, 100 * PIECE), sends).await;
