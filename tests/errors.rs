@@ -3,12 +3,15 @@
 
 mod support;
 
-use http::{HeaderMap, HeaderName, HeaderValue};
+use axum::body::Body;
+use http::{HeaderMap, HeaderName, HeaderValue, Request};
 use segue::config;
 use segue::rig::origin::Scripts;
-use segue::rig::script::Script;
+use segue::rig::script::{Reject, Script};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use support::house::{Heard, House, Nowhere};
+use tower::ServiceExt;
 
 async fn house(settings: &str) -> House {
     House::of(vec![("chat", Scripts::fixed(Script::telling("All is well.")))], settings, "").await
@@ -118,5 +121,46 @@ fn configuration_errors_name_line_key_and_remedy() {
     ));
     for word in ["segue.toml:4:", "NOT_SET", "`a`"] {
         assert!(missing.contains(word), "`{word}` is not in: {missing}");
+    }
+}
+
+#[tokio::test]
+async fn whose_retries_are_used_up_hears_of_the_limit_and_not_of_the_retries() {
+    let reject = Reject::Error { status: 429, headers: BTreeMap::new(), wrong: None };
+    let limited = Scripts::fixed(Script::default().rejecting(reject));
+    let level = "retries = 1\nbackoff = { base = \"1ms\", cap = \"1ms\" }";
+    let house = House::of(vec![("chat", limited)], "", level).await;
+    for number in 0..30 {
+        let heard = house.chat(&json!({})).await;
+        assert_eq!((heard.status, &heard.body["error"]["code"]), (429, &json!("rate_limit_provider")), "{number}");
+    }
+    assert!(house.origins[0].records().total() < 60, "some had no retry left");
+}
+
+#[tokio::test]
+async fn without_a_token_no_web_page_reaches_the_operators_side() {
+    let house = house("").await;
+    let ask = async |host: &str, origin: Option<&str>| {
+        let mut request = Request::post("/api/circuits/a/auto").header("host", host);
+        request = origin.into_iter().fold(request, |request, origin| request.header("origin", origin));
+        let routes = segue::admin::routes(house.gateway.clone(), None);
+        routes.oneshot(request.body(Body::empty()).unwrap()).await.unwrap().status().as_u16()
+    };
+    for (host, origin) in [
+        ("127.0.0.1:9090", None),
+        ("localhost:9090", None),
+        ("[::1]:9090", None),
+        ("[::1]", None),
+        ("127.0.0.1:9090", Some("http://127.0.0.1:9090")),
+    ] {
+        assert_eq!(ask(host, origin).await, 404, "{host} {origin:?}: there is no such circuit yet");
+    }
+    for (host, origin) in [
+        ("evil.example:9090", None),
+        ("127.0.0.1:9090", Some("https://evil.example")),
+        ("127.0.0.1:9090", Some("null")),
+        ("evil.example", Some("http://evil.example")),
+    ] {
+        assert_eq!(ask(host, origin).await, 403, "{host} {origin:?}");
     }
 }
