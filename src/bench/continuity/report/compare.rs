@@ -1,6 +1,6 @@
 //! Two reports side by side.
 
-use super::words::{interval, share, title};
+use super::words::{interval, setup, share, title};
 use super::{Data, read};
 use crate::bench::continuity::manifest::Shape;
 use crate::bench::continuity::score::{Kept, Timed};
@@ -19,7 +19,7 @@ pub fn compare(a: &str, b: &str) -> Result<String, String> {
     let mut text = String::new();
     let (one, other) = (&a.deterministic.setup, &b.deterministic.setup);
     if one != other {
-        let _ = writeln!(text, "They are of different setups:\n  A: {one:?}\n  B: {other:?}");
+        let _ = writeln!(text, "They are of different setups:\n  A  {}\n  B  {}", setup(one), setup(other));
     }
     let mut shapes: Vec<Shape> = a.deterministic.trials.iter().map(|trial| trial.shape).collect();
     shapes.extend(b.deterministic.trials.iter().map(|trial| trial.shape));

@@ -35,7 +35,7 @@ pub fn markdown(report: &Report) -> String {
 
 // === helpers ===
 
-fn setup(setup: &Setup) -> String {
+pub(super) fn setup(setup: &Setup) -> String {
     let Setup { suite, conversations, seed, runs, concurrency, client_retries, cooldown_ms, providers } = setup;
     let providers = providers.join(", ");
     let times = if *runs == 1 { "run" } else { "runs" };
