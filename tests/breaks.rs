@@ -81,7 +81,7 @@ fn breaks() -> Vec<Break> {
 }
 
 /// Clocks short enough that a silence does not make the test long, and long enough for a busy machine.
-const CLOCKS: &str = "[timeouts]\nfirst_token = \"600ms\"\nstall = \"600ms\"\nturn = \"60s\"\n";
+const CLOCKS: &str = "[timeouts]\nfirst_token = \"3s\"\nstall = \"600ms\"\nturn = \"60s\"\n";
 /// A thousand deliberate failures are no reason to open a circuit here.
 const PATIENT: &str = "[connections.a.breaker]\nconsecutive = 1000000\nerror_rate = 1.0\n";
 
