@@ -6,7 +6,7 @@ use super::paint::{Ink, Paint};
 use super::problems::{self, ERROR, NOTE, WARNING};
 use super::scores;
 use crate::config::check::{Finding, Severity, evaluations, findings};
-use crate::config::lookup::{self, Location};
+use crate::config::lookup;
 use crate::config::{Config, Loaded, Problem, draw, zero};
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -67,10 +67,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failed> {
 impl Verdict {
     fn of(given: Option<&str>, scores: Option<&str>) -> Self {
         let location = lookup::locate(given, &Environment);
-        let place = match &location {
-            Location::File(path) => path.clone(),
-            Location::Environment => "the keys in the environment".to_owned(),
-        };
+        let place = location.to_string();
         match lookup::open(given, &Environment) {
             Ok(Loaded { config, warnings }) => {
                 let (mut findings, mut errors) = (findings(&config), Vec::new());

@@ -10,7 +10,7 @@ use crate::bench::eval::suite::Suite;
 use crate::bench::eval::{self, Eval, Evaluated};
 use crate::bench::probe::{Subject, THINKING};
 use crate::bench::table::{NONE, Table, percent};
-use crate::config::lookup::{self, Location};
+use crate::config::lookup;
 use crate::config::scores::Scores;
 use crate::config::{Config, Loaded};
 use crate::fleet;
@@ -101,10 +101,7 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode, Failed> {
     let _built_in = serve::built_in(&mut config).await?;
     let max_tokens = args.max_tokens.into();
     let eval = Eval { suite, concurrency: args.concurrency.into(), max_tokens, judge };
-    let place = match location {
-        Location::File(path) => path,
-        Location::Environment => "the keys in the environment".to_owned(),
-    };
+    let place = location.to_string();
     writeln!(io::stderr(), "segue eval: {place}\n{}", cost(&eval, &subjects))?;
     if let Some(judge) = &eval.judge {
         judge.calibrate().await.map_err(Failed::Setup)?;

@@ -8,7 +8,7 @@ use crate::bench::probe::proposal::{self, Proposal};
 use crate::bench::probe::{self, Measured, PROMPT_TOKENS, Probe, Subject, THINKING};
 use crate::bench::stats::Sample;
 use crate::bench::table::{NONE, Table, millis, or_none, percent};
-use crate::config::lookup::{self, Location};
+use crate::config::lookup;
 use crate::config::{Config, Loaded};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
@@ -65,10 +65,7 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode, Failed> {
         max_tokens: args.max_tokens.into(),
     };
     let subjects = chosen(&config, &args.connection)?;
-    let place = match location {
-        Location::File(path) => path,
-        Location::Environment => "the keys in the environment".to_owned(),
-    };
+    let place = location.to_string();
     let signals = Signals::listen()?;
     writeln!(io::stderr(), "segue probe: {place}\n{}", cost(&probe, &subjects))?;
     let measured = measure(&probe, &config, &subjects, signals).await?;

@@ -215,10 +215,7 @@ pub(super) async fn built_in(config: &mut Config) -> Result<Vec<Origin>, Failed>
 }
 
 fn announce(location: &Location, config: &Config, format: Format) -> io::Result<()> {
-    let place = match location {
-        Location::File(path) => path,
-        Location::Environment => "the keys in the environment",
-    };
+    let place = location.to_string();
     if format == Format::Json {
         let levels = config.levels.iter().map(|l| &*l.name).collect::<Vec<_>>().join(", ");
         let (listen, admin) = (config.server.listen, config.admin.listen);

@@ -1,6 +1,7 @@
 //! Where the configuration comes from.
 
 use super::{Loaded, Place, Problem, Resolver, from_environment, load};
+use std::fmt;
 
 /// A resolver that can also say whether a file is there.
 pub trait Places: Resolver {
@@ -15,6 +16,15 @@ pub enum Location {
     File(String),
     /// There is none: the keys in the environment.
     Environment,
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::File(path) => path,
+            Self::Environment => "the keys in the environment",
+        })
+    }
 }
 
 /// The file that was `given`, else `./segue.toml`, else `segue/segue.toml` in the user's configuration directory, else
