@@ -4,7 +4,7 @@
 use futures::stream::{BoxStream, StreamExt};
 use http::HeaderMap;
 use segue::chat::DialectId;
-use segue::config::{self, Resolver};
+use segue::config;
 use segue::dialect;
 use segue::event::{Event, Signal, Step};
 use segue::gateway::Gateway;
@@ -16,18 +16,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
-
-struct Nothing;
-
-impl Resolver for Nothing {
-    fn env(&self, _: &str) -> Option<String> {
-        None
-    }
-
-    fn file(&self, _: &str) -> Result<String, String> {
-        Err("there are no files".to_owned())
-    }
-}
 
 /// Has a sign of life ready whenever it is asked, for three seconds.
 struct Flood;
@@ -46,7 +34,7 @@ async fn a_provider_that_is_never_silent_holds_up_neither_the_clocks_nor_other_t
     let text = "[connections.a]\ndialect = \"chat\"\nbase_url = \"http://127.0.0.1:1/v1\"\n\
                 [levels.main]\nchain = [{ connection = \"a\", model = \"m\" }]\nretries = 0\n\
                 timeouts = { first_token = \"300ms\" }\n";
-    let config = config::load(text, "t.toml", &Nothing).unwrap().config;
+    let config = config::load(text, "t.toml", &config::Nothing).unwrap().config;
     let flood: Arc<dyn Upstream> = Arc::new(Flood);
     let gateway = Gateway::with_upstreams(config, HashMap::from([("a".into(), flood)]));
     let body = br#"{"model": "main", "stream": true, "messages": [{"role": "user", "content": "x"}]}"#;

@@ -7,7 +7,7 @@
 use futures::StreamExt;
 use http::HeaderMap;
 use segue::chat::DialectId;
-use segue::config::{self, Resolver};
+use segue::config;
 use segue::dialect;
 use segue::fleet::Held;
 use segue::gateway::Gateway;
@@ -26,18 +26,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
-
-struct Nothing;
-
-impl Resolver for Nothing {
-    fn env(&self, _: &str) -> Option<String> {
-        None
-    }
-
-    fn file(&self, _: &str) -> Result<String, String> {
-        Err("there are no files".to_owned())
-    }
-}
 
 const CONFIG: &str = r#"
 [server]
@@ -68,7 +56,7 @@ timeouts = { first_token = "2s", stall = "2s", suspect = "200ms", pace = "15 cha
 
 /// The three providers, all playing what `scripts` gives for the number of a request.
 fn gateway(scripts: impl Fn(u64) -> Script + Clone + Send + Sync + 'static) -> (Gateway, Vec<Inside>) {
-    let config = config::load(CONFIG, "leaks.toml", &Nothing).unwrap().config;
+    let config = config::load(CONFIG, "leaks.toml", &config::Nothing).unwrap().config;
     let providers: Vec<Inside> = (0..3_u64)
         .map(|seat| {
             let scripts = scripts.clone();

@@ -5,7 +5,7 @@
 use bytes::Bytes;
 use http::HeaderMap;
 use segue::chat::DialectId;
-use segue::config::{self, Config, Resolver};
+use segue::config::{self, Config};
 use segue::dialect;
 use segue::gateway::Gateway;
 use segue::gateway::caller::Caller;
@@ -22,18 +22,6 @@ use std::future::poll_fn;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-struct Nothing;
-
-impl Resolver for Nothing {
-    fn env(&self, _: &str) -> Option<String> {
-        None
-    }
-
-    fn file(&self, _: &str) -> Result<String, String> {
-        Err("there are no files".to_owned())
-    }
-}
-
 fn text(key: &str, first: &str, limits: &str) -> String {
     let digest: String = Sha256::digest(key.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
     format!(
@@ -45,7 +33,7 @@ fn text(key: &str, first: &str, limits: &str) -> String {
 }
 
 fn load(text: &str) -> Result<Config, Vec<config::Problem>> {
-    Ok(config::load(text, "segue.toml", &Nothing)?.config)
+    Ok(config::load(text, "segue.toml", &config::Nothing)?.config)
 }
 
 /// A gateway that reads what is in `file`.

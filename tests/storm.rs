@@ -12,7 +12,7 @@ use bytes::Bytes;
 use futures::stream::{BoxStream, StreamExt};
 use http::HeaderMap;
 use segue::chat::DialectId;
-use segue::config::{self, Resolver};
+use segue::config;
 use segue::dialect::{self, Refusal};
 use segue::event::Signal;
 use segue::failure::{Failure, Kind, RetryAt, Stage};
@@ -29,18 +29,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
-
-struct Nothing;
-
-impl Resolver for Nothing {
-    fn env(&self, _: &str) -> Option<String> {
-        None
-    }
-
-    fn file(&self, _: &str) -> Result<String, String> {
-        Err("there are no files".to_owned())
-    }
-}
 
 /// Takes fifteen requests in any minute, and counts the refused ones too, as strict providers do: so whoever keeps asking
 /// keeps being refused.
@@ -121,7 +109,7 @@ fn gateway(strict: &Strict, limits: &str, level: &str) -> Gateway {
          [connections.b]\ndialect = \"chat\"\nbase_url = \"http://127.0.0.1:1/v1\"\n{limits}\n\
          [levels.main]\nchain = [{{ connection = \"a\", model = \"m\" }}, {{ connection = \"b\", model = \"m\" }}]\n{level}\n"
     );
-    let config = config::load(&text, "storm.toml", &Nothing).unwrap().config;
+    let config = config::load(&text, "storm.toml", &config::Nothing).unwrap().config;
     let headers = BTreeMap::new();
     let dead = Script::default().rejecting(Reject::Error { status: 503, headers, wrong: None });
     let dead: Arc<dyn Upstream> = Arc::new(Inside::new(Scripts::fixed(dead), 0));

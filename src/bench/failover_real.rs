@@ -8,7 +8,7 @@ use super::failover::{Cell, Experiment, Latency, Mode, Policy};
 use super::listener::{Heard, Place};
 use super::stats::Sample;
 use super::world::PROMPT;
-use crate::config::{self, Config, Resolver};
+use crate::config::{self, Config};
 use crate::gateway::account::{self, Account};
 use crate::gateway::{Gateway, record::TurnRecord};
 use crate::rig::origin::{Inquiry, Origin, Scripts};
@@ -85,7 +85,7 @@ pub fn gateway(experiment: &Experiment, policy: Policy, providers: &Providers) -
 /// # Errors
 /// What is wrong with it.
 pub fn load(text: &str) -> Result<Config, String> {
-    let loaded = config::load(text, "segue.toml", &Nothing);
+    let loaded = config::load(text, "segue.toml", &config::Nothing);
     loaded
         .map(|loaded| loaded.config)
         .map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
@@ -246,20 +246,6 @@ pub fn configuration(experiment: &Experiment, policy: Policy, primary: &str, sec
         ms(clocks.stall),
         off(clocks.suspect),
     )
-}
-
-/// No environment, no files.
-#[derive(Debug)]
-struct Nothing;
-
-impl Resolver for Nothing {
-    fn env(&self, _: &str) -> Option<String> {
-        None
-    }
-
-    fn file(&self, _: &str) -> Result<String, String> {
-        Err("files are not read here".to_owned())
-    }
 }
 
 /// What stands before a turn's number in its messages.

@@ -3,18 +3,16 @@
 use super::environment::Environment;
 use super::paint::{Ink, Paint};
 use super::stop::Signals;
-use super::{Failed, log, problems, serve};
+use super::{Failed, bench, log, problems, serve};
 use crate::bench::probe::proposal::{self, Proposal};
 use crate::bench::probe::{self, Measured, PROMPT_TOKENS, Probe, Subject, THINKING};
 use crate::bench::stats::Sample;
 use crate::bench::table::{NONE, Table, millis, or_none, percent};
 use crate::config::lookup;
 use crate::config::{Config, Loaded};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
-use std::io::{self, IsTerminal as _, Write};
+use std::io::{self, Write};
 use std::process::ExitCode;
-use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// Measure every target of a configuration and propose its clocks.
@@ -102,7 +100,7 @@ async fn measure(
     mut signals: Signals,
 ) -> Result<Vec<Measured>, Failed> {
     let stop = CancellationToken::new();
-    let bar = progress(probe.requests(subjects.len()));
+    let bar = bench::progress(probe.requests(subjects.len()));
     let tick = |count: usize| bar.inc(count as u64);
     let measuring = probe::run(probe, config, subjects, &stop, &tick);
     tokio::pin!(measuring);
@@ -115,19 +113,6 @@ async fn measure(
     };
     bar.finish_and_clear();
     measured.map_err(Failed::Setup)
-}
-
-/// A bar on a terminal; in a pipe, none.
-pub(super) fn progress(steps: usize) -> ProgressBar {
-    if !io::stderr().is_terminal() {
-        return ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
-    }
-    let bar = ProgressBar::new(steps as u64);
-    if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos}/{len}  {elapsed} of about {duration}") {
-        bar.set_style(style);
-    }
-    bar.enable_steady_tick(Duration::from_millis(200));
-    bar
 }
 
 /// What it will cost, said before it does.

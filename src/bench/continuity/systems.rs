@@ -145,7 +145,7 @@ pub fn litellm_file(places: &[(String, String)], clock: Duration, cooldown: Dura
 
 fn load(text: &str) -> Result<Config, String> {
     let words = |all: Vec<config::Problem>| all.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-    Ok(config::load(text, "segue.toml", &Nothing).map_err(words)?.config)
+    Ok(config::load(text, "segue.toml", &config::Nothing).map_err(words)?.config)
 }
 
 fn toml(places: &[(String, String)], clock: Duration, breaker: &str) -> String {
@@ -160,20 +160,6 @@ fn toml(places: &[(String, String)], clock: Duration, breaker: &str) -> String {
     let clock = clock.as_millis();
     let _ = write!(text, "]\nretries = 0\ntimeouts = {{ first_token = \"{clock}ms\", stall = \"{clock}ms\" }}\n");
     text
-}
-
-/// No environment, no files.
-#[derive(Debug)]
-struct Nothing;
-
-impl config::Resolver for Nothing {
-    fn env(&self, _: &str) -> Option<String> {
-        None
-    }
-
-    fn file(&self, _: &str) -> Result<String, String> {
-        Err("files are not read here".to_owned())
-    }
 }
 
 #[cfg(test)]

@@ -2,21 +2,9 @@
 #![expect(clippy::unwrap_used, reason = "a test's panic is its report")]
 
 use super::*;
-use crate::config::{self, Resolver};
+use crate::config;
 use crate::gateway::caller::TenantView;
 use crate::health::jitter::Seeds;
-
-struct Nothing;
-
-impl Resolver for Nothing {
-    fn env(&self, _: &str) -> Option<String> {
-        None
-    }
-
-    fn file(&self, _: &str) -> Result<String, String> {
-        Err("no files".to_owned())
-    }
-}
 
 fn config(key: &str, tenant: &str, global: &str) -> Config {
     let text = format!(
@@ -27,7 +15,7 @@ fn config(key: &str, tenant: &str, global: &str) -> Config {
         "01".repeat(32),
         "02".repeat(32)
     );
-    config::load(&text, "t.toml", &Nothing).unwrap().config
+    config::load(&text, "t.toml", &config::Nothing).unwrap().config
 }
 
 /// The caller with the limited key, or with the other one.
