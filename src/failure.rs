@@ -61,6 +61,11 @@ pub enum Kind {
     ContextTooLong,
     /// The provider's policy stopped the request or the answer.
     ContentFiltered,
+    /// The form of the request is one that this target does not take (a field, a role, a call id, a part, a limit's
+    /// value): the same target once more in the form it takes, if [`Failure::remedy`] names one.
+    Repairable,
+    /// The target cannot serve this entry of the chain (model, route, key or region), at whatever status it said so.
+    NotForUs,
     /// The request itself is wrong.
     BadRequest,
     /// The stream ended without one frame.
@@ -166,7 +171,7 @@ pub enum Verdict {
 
 impl Kind {
     /// All kinds, for tables.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 23] = [
         Self::Connect,
         Self::Dns,
         Self::Tls,
@@ -183,6 +188,8 @@ impl Kind {
         Self::Auth,
         Self::ContextTooLong,
         Self::ContentFiltered,
+        Self::Repairable,
+        Self::NotForUs,
         Self::BadRequest,
         Self::EmptyTurn,
         Self::SeamRejected,
@@ -205,6 +212,8 @@ impl Kind {
             | Self::Overloaded
             | Self::QuotaExhausted
             | Self::Auth
+            | Self::Repairable
+            | Self::NotForUs
             | Self::EmptyTurn
             | Self::SeamRejected
             | Self::Unavailable => Disposition::Next,
@@ -231,10 +240,11 @@ impl Kind {
             | Self::ServerError
             | Self::Overloaded
             | Self::EmptyTurn => Verdict::Fail,
-            Self::QuotaExhausted | Self::Auth => Verdict::Out,
+            Self::QuotaExhausted | Self::Auth | Self::NotForUs => Verdict::Out,
             Self::RateLimited
             | Self::ContextTooLong
             | Self::ContentFiltered
+            | Self::Repairable
             | Self::BadRequest
             | Self::SeamRejected
             | Self::Unavailable
@@ -278,6 +288,8 @@ impl Kind {
             Self::Auth => "Auth",
             Self::ContextTooLong => "ContextTooLong",
             Self::ContentFiltered => "ContentFiltered",
+            Self::Repairable => "Repairable",
+            Self::NotForUs => "NotForUs",
             Self::BadRequest => "BadRequest",
             Self::EmptyTurn => "EmptyTurn",
             Self::SeamRejected => "SeamRejected",
