@@ -20,6 +20,9 @@ pub struct Failure {
     pub no_retry: bool,
     /// A way in which the same target may be asked again at once.
     pub remedy: Option<Remedy>,
+    /// The kind was read from words alone, which may be the request's own, repeated: no status, type or code tells it.
+    /// Such a failure says nothing of the target to other turns until it is borne out.
+    pub by_words: bool,
     /// The HTTP status of the upstream's answer, if there was one.
     pub status: Option<u16>,
     /// The provider's own words, bounded to [`Said::MAX`] bytes a field.
@@ -311,6 +314,7 @@ impl Failure {
             retry_at: None,
             no_retry: false,
             remedy: None,
+            by_words: false,
             status: None,
             said: Said::default(),
         }
@@ -320,6 +324,13 @@ impl Failure {
     #[must_use]
     pub fn saying(mut self, message: impl Into<String>) -> Self {
         self.said.message = Said::clip(message.into());
+        self
+    }
+
+    /// The same, known by words alone; see [`Self::by_words`].
+    #[must_use]
+    pub fn by_words(mut self) -> Self {
+        self.by_words = true;
         self
     }
 
