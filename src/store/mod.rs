@@ -12,6 +12,7 @@
 //! uses it goes on without. [`told`] collects the answer, [`replay`] is how history and new messages become one
 //! conversation again, and [`view`] is what operators see.
 
+mod guess;
 pub mod memory;
 pub mod replay;
 pub mod told;

@@ -3,6 +3,7 @@
 //! Pure functions from a stored conversation and a request to the conversation that is to be asked and the question that
 //! is to be written.
 
+use super::guess;
 use super::{Answer, Conversation, Exchange, Question, State, System};
 use crate::chat::{DialectId, Message, Request, Role};
 use crate::dialect::history::{History, Spoken};
@@ -63,7 +64,10 @@ pub fn append(
     let keep = match index.map(|index| usize::try_from(index).unwrap_or(usize::MAX)) {
         Some(index) if index > kept => return Err(Gap { kept }),
         Some(index) => index,
-        None => kept - usize::from(stored.exchanges.last().is_some_and(|last| is_asked_again(last, &new.messages))),
+        None => {
+            let again = |last: &Arc<Exchange>| is_asked_again(last, &new.messages) || guess::of(last, &new.messages);
+            kept - stored.exchanges.iter().rev().take_while(|last| again(last)).count()
+        }
     };
     let system = match new.system {
         Some(words) => Some(system(stored, request.origin, words)),

@@ -109,7 +109,10 @@ impl Told {
     /// What a model may be told again, in order; empty if nothing.
     pub fn into_parts(self) -> Vec<Part> {
         let whole = |piece: &Piece| match &piece.part {
-            Part::ToolCall { .. } => piece.open.is_none(),
+            // What is no JSON was cut off, whatever its provider's finish said; a model would be refused with it.
+            Part::ToolCall { args, .. } => piece.open.is_none() && is_whole(args),
+            // Some providers refuse a text of blanks, and no model misses it.
+            Part::Text { text, .. } => !text.trim().is_empty(),
             Part::Reasoning { signature, .. } => signature.as_ref().is_some_and(|s| !s.is_empty()),
             _ => true,
         };
@@ -134,6 +137,11 @@ impl Told {
 }
 
 // === helpers ===
+
+/// Whether a call's arguments are JSON; none at all are an empty object.
+fn is_whole(args: &str) -> bool {
+    args.trim().is_empty() || serde_json::from_str::<serde::de::IgnoredAny>(args).is_ok()
+}
 
 fn reasoning(text: String, issuer: DialectId) -> Part {
     Part::Reasoning { text, signature: None, issuer, redacted: false }

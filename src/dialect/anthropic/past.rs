@@ -5,8 +5,8 @@ use super::{Anthropic, client, encoder, history};
 use crate::chat::{DialectId, Message, Part, Request, Role};
 use crate::dialect::Refusal;
 use crate::dialect::history::{History, Spoken, mend_each};
-use serde_json::Value;
-use std::collections::HashSet;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 impl History for Anthropic {
     fn spoken(&self, request: &Request) -> Spoken {
@@ -50,6 +50,7 @@ impl History for Anthropic {
     }
 
     fn mend(&self, messages: &mut Vec<Value>, past: usize) {
+        let past = gather_late(messages, past);
         mend_each(messages, past, |before, message, after| {
             let kept: HashSet<String> = if self.is_answer(message) {
                 after.first().map(|next| ids(next, "tool_result", "tool_use_id")).unwrap_or_default()
@@ -73,6 +74,76 @@ impl History for Anthropic {
 }
 
 // === helpers ===
+
+/// Moves results that came late, after others had spoken, to the start of the message behind the calls that they answer,
+/// where the API demands them; of two results of one call the later one holds. Gives how many messages are past now.
+fn gather_late(messages: &mut Vec<Value>, past: usize) -> usize {
+    let past = past.min(messages.len());
+    let mut made: HashMap<String, usize> = HashMap::new();
+    let mut late: BTreeMap<usize, Vec<Value>> = BTreeMap::new();
+    for (at, message) in messages.iter_mut().enumerate() {
+        if text(message, "role") == Some("assistant") {
+            made.extend(ids(message, "tool_use", "id").into_iter().map(|id| (id, at)));
+            continue;
+        }
+        let Some(Value::Array(blocks)) = message.get_mut("content") else { continue };
+        let call = |block: &Value| {
+            let id = text(block, "tool_use_id").filter(|_| text(block, "type") == Some("tool_result"))?;
+            made.get(id).copied().filter(|call| *call < past && call + 1 != at)
+        };
+        for block in blocks.extract_if(.., |block| call(block).is_some()) {
+            if let Some(call) = call(&block) {
+                late.entry(call).or_default().push(block);
+            }
+        }
+    }
+    if late.is_empty() {
+        return past;
+    }
+    let mut now_past = past;
+    let mut before: Option<usize> = None;
+    for (at, mut message) in std::mem::take(messages).into_iter().enumerate() {
+        let results = before.take().and_then(|caller| late.remove(&caller)).unwrap_or_default();
+        let answers = text(&message, "role") == Some("assistant");
+        if !results.is_empty() && answers {
+            messages.push(json!({"role": "user", "content": newest(results, Vec::new())}));
+        } else if !results.is_empty() {
+            let blocks = match message["content"].take() {
+                Value::Array(blocks) => blocks,
+                Value::String(text) => vec![json!({"type": "text", "text": text})],
+                _ => Vec::new(),
+            };
+            message["content"] = newest(results, blocks).into();
+        }
+        before = answers.then_some(at);
+        // A message that held nothing but what was moved is gone.
+        if message.get("content").and_then(Value::as_array).is_none_or(|blocks| !blocks.is_empty()) {
+            messages.push(message);
+        }
+        if at + 1 == past {
+            now_past = messages.len();
+        }
+    }
+    if let Some(results) = before.and_then(|caller| late.remove(&caller)) {
+        messages.push(json!({"role": "user", "content": newest(results, Vec::new())}));
+        now_past = messages.len();
+    }
+    now_past
+}
+
+/// `late` results, each call's last one, before the rest of `blocks`; what they take the place of is left out.
+fn newest(late: Vec<Value>, blocks: Vec<Value>) -> Vec<Value> {
+    let called = |block: &Value| text(block, "tool_use_id").map(str::to_owned);
+    let mut seen = HashSet::new();
+    let mut all: Vec<Value> = late.into_iter().rev().filter(|block| seen.insert(called(block))).collect();
+    let earlier = |block: &Value| text(block, "type") == Some("tool_result");
+    let (results, rest): (Vec<_>, Vec<_>) = blocks.into_iter().partition(earlier);
+    all.reverse();
+    let mut kept: Vec<Value> = results.into_iter().filter(|block| !seen.contains(&called(block))).collect();
+    kept.extend(all);
+    kept.extend(rest);
+    kept
+}
 
 /// The ids that blocks of one kind name.
 fn ids(message: &Value, kind: &str, field: &str) -> HashSet<String> {

@@ -5,7 +5,7 @@ use crate::chat::{Message, Part, Request};
 use crate::dialect::Refusal;
 use crate::dialect::history::{History, Spoken, mend_each};
 use serde_json::{Map, Value};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 impl History for Chat {
     fn spoken(&self, request: &Request) -> Spoken {
@@ -43,6 +43,7 @@ impl History for Chat {
     }
 
     fn mend(&self, messages: &mut Vec<Value>, past: usize) {
+        let past = gather_late(messages, past);
         // A result may stand some results behind its call, so the calls that are open are kept from message to message.
         let mut open: HashSet<String> = HashSet::new();
         mend_each(messages, past, |_, message, after| {
@@ -73,6 +74,62 @@ impl History for Chat {
 }
 
 // === helpers ===
+
+/// Moves results that came late, after others had spoken, behind the calls that they answer, where every provider
+/// demands them; of two results of one call the later one holds. Gives how many messages are past now.
+fn gather_late(messages: &mut Vec<Value>, past: usize) -> usize {
+    let past = past.min(messages.len());
+    let mut made: HashMap<String, usize> = HashMap::new();
+    let mut late: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    let mut last_caller = None;
+    for (at, message) in messages.iter().enumerate() {
+        if is(message, &["tool"]) {
+            let call = id(message, "tool_call_id").and_then(|id| made.get(id)).copied();
+            if let Some(call) = call.filter(|call| *call < past && last_caller != Some(*call)) {
+                late.entry(call).or_default().push(at);
+            }
+            continue;
+        }
+        last_caller = is(message, &["assistant"]).then_some(at);
+        let calls = message.get("tool_calls").and_then(Value::as_array).into_iter().flatten();
+        made.extend(calls.filter_map(|call| id(call, "id")).map(|id| (id.to_owned(), at)));
+    }
+    if late.is_empty() {
+        return past;
+    }
+    let mut taken: Vec<Option<Value>> = std::mem::take(messages).into_iter().map(Some).collect();
+    let mut moved: BTreeMap<usize, Vec<Value>> = BTreeMap::new();
+    for (call, results) in late {
+        moved.insert(call, results.into_iter().filter_map(|at| taken[at].take()).collect());
+    }
+    let mut now_past = past;
+    let mut at = 0;
+    while at < taken.len() {
+        let caller = at;
+        messages.extend(taken[at].take());
+        at += 1;
+        if let Some(results) = moved.remove(&caller) {
+            let mut answered = HashSet::new();
+            let mut newest: Vec<&Value> = results
+                .iter()
+                .rev()
+                .filter(|result| id(result, "tool_call_id").is_some_and(|id| answered.insert(id)))
+                .collect();
+            newest.reverse();
+            while taken.get(at).is_some_and(|next| next.as_ref().is_none_or(|m| is(m, &["tool"]))) {
+                let result = taken[at].take();
+                at += 1;
+                let again = |m: &Value| id(m, "tool_call_id").is_some_and(|id| answered.contains(id));
+                messages.extend(result.filter(|result| !again(result)));
+            }
+            messages.extend(newest.into_iter().cloned());
+        }
+        if caller < past && past <= at {
+            now_past = messages.len();
+        }
+    }
+    now_past
+}
 
 fn joined(spoken: Spoken) -> Vec<Value> {
     let mut all = match spoken.system {

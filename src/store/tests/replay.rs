@@ -101,6 +101,28 @@ fn a_question_that_nobody_answered_and_that_is_asked_again_is_asked_once() {
 }
 
 #[test]
+fn guesses_that_were_given_up_before_a_word_are_one_question() {
+    let asked = |text: &str| chat_exchange(user(text), "t1", State::Interrupted, None);
+    let kept = |guesses: &[&str], now: &str| {
+        let known = stored(guesses.iter().map(|guess| asked(guess)).collect());
+        appended(&known, &chat(&json!([user(now)])), None).1.messages.len() - 1
+    };
+    for (guesses, now) in [
+        (&["what is the wea"][..], "what is the weather?"),
+        (&["What", "what's the", "What's the weather in"], "what's the weather in Ulm?"),
+        (&["what is the whether"], "What is the weather?"),
+        (&["\u{660e}\u{5929}\u{7684}\u{5929}"], "\u{660e}\u{5929}\u{7684}\u{5929}\u{6c14}\u{600e}\u{4e48}\u{6837}"),
+    ] {
+        assert_eq!(kept(guesses, now), 0, "{guesses:?}");
+    }
+    // What was said in its own right is not lost.
+    assert_eq!(kept(&["Book a table for two"], "at eight, please"), 1);
+    assert_eq!(kept(&["Book a table for two", "at ei"], "at eight, please"), 1);
+    let told = stored(vec![chat_exchange(user("what"), "t1", State::Interrupted, Some(said("Yes?")))]);
+    assert_eq!(appended(&told, &chat(&json!([user("what is it?")])), None).1.messages.len(), 3, "somebody had spoken");
+}
+
+#[test]
 fn the_clients_count_takes_a_conversation_back_and_a_gap_is_told() {
     let known = stored(vec![
         chat_exchange(user("a"), "t1", State::Complete, Some(said("A"))),

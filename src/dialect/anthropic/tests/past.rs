@@ -75,3 +75,36 @@ fn an_answer_is_written_without_anything_around_it() {
     assert_eq!(spoken.messages, [message("assistant", &[thinking(), text("x"), call("a")])]);
     assert_eq!(spoken.system, None);
 }
+
+#[test]
+fn a_result_that_comes_late_stands_behind_its_call() {
+    let user = |content: &str| json!({"role": "user", "content": content});
+    let said = |content: &str| json!({"role": "assistant", "content": content});
+    let calls = |ids: &[&str]| message("assistant", &ids.iter().map(|id| call(id)).collect::<Vec<_>>());
+    let late = [calls(&["a"]), user("stop"), said("stopped"), message("user", &[result("a"), text("now?")])];
+    let settled = [
+        calls(&["a"]),
+        message("user", &[result("a"), text("stop")]),
+        said("stopped"),
+        message("user", &[text("now?")]),
+    ];
+    assert_eq!(mended(&late, 3), settled, "it is among the new messages");
+    assert_eq!(mended(&late, 4), settled, "or was, a turn ago");
+    assert_eq!(mended(&settled, 4), settled);
+    // A message of nothing but the late result is gone; between two answers it gets one of its own.
+    let alone = [calls(&["a"]), said("wait"), message("user", &[result("a")]), user("?")];
+    assert_eq!(mended(&alone, 3), [calls(&["a"]), message("user", &[result("a")]), said("wait"), user("?")]);
+    let mut second = result("b");
+    second["content"] = "2".into();
+    let half = [
+        calls(&["b", "c"]),
+        message("user", &[result("b"), text("stop")]),
+        said("stopped"),
+        message("user", &[second.clone(), result("c")]),
+        user("?"),
+    ];
+    assert_eq!(
+        mended(&half, 3),
+        [calls(&["b", "c"]), message("user", &[second, result("c"), text("stop")]), said("stopped"), user("?")]
+    );
+}

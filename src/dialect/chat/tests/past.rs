@@ -56,3 +56,24 @@ fn a_result_without_its_call_goes_unless_the_client_just_sent_it() {
     // The new result keeps the call.
     assert_eq!(mended(&[calling(None, &["a"]), result("a")], 1), [calling(None, &["a"]), result("a")]);
 }
+
+#[test]
+fn a_result_that_comes_late_stands_behind_its_call() {
+    let said = |text: &str| json!({"role": "assistant", "content": text});
+    let late = [user(), calling(None, &["a"]), user(), said("stopped"), result("a"), user()];
+    let settled = [user(), calling(None, &["a"]), result("a"), user(), said("stopped"), user()];
+    assert_eq!(mended(&late, 4), settled, "it is among the new messages");
+    assert_eq!(mended(&late, 6), settled, "or was, a turn ago");
+    assert_eq!(mended(&settled, 6), settled);
+    // Some calls were answered at once, one of them twice.
+    let mut second = result("b");
+    second["content"] = "2".into();
+    let half = [calling(None, &["a", "b", "c"]), result("b"), user(), result("c"), second.clone(), user()];
+    assert_eq!(
+        mended(&half, 3),
+        [calling(None, &["b", "c"]), result("c"), second, user(), user()],
+        "what has no result yet waits for it"
+    );
+    let unknown = [user(), said("x"), result("z"), user()];
+    assert_eq!(mended(&unknown, 2), unknown, "a result of no call is the client's affair");
+}
