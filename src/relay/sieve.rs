@@ -23,7 +23,7 @@ pub(super) struct Sieve {
     held: Vec<Event>,
     held_bytes: usize,
     object: Object,
-    /// Identity and extras that wait until the attempt leads.
+    /// Identity, extras and silent thinking that wait until the attempt leads.
     preamble: SmallVec<[Event; 2]>,
     guessed: bool,
     limit: usize,
@@ -284,7 +284,10 @@ impl Sieve {
     /// Keeps what a contender says of itself until it leads.
     pub(super) fn keep(&mut self, told: Step) {
         let room = PREAMBLE.saturating_sub(self.preamble.len());
-        let kept = told.events.into_iter().filter(|e| matches!(e, Event::Identity(_) | Event::Extra(_)));
+        // A thinking block of which nothing is shown is its signature, and the client must send that back.
+        let kept = told.events.into_iter().filter(|e| {
+            matches!(e, Event::Identity(_) | Event::Extra(_) | Event::Signature { .. } | Event::Thinking(_))
+        });
         self.preamble.extend(kept.take(room));
     }
 

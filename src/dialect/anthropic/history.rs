@@ -34,41 +34,27 @@ pub(super) struct Select {
     pub(super) prefill: bool,
 }
 
-/// The conversation of a request of another dialect. Instructions inside it go to the end of `system`.
-pub(super) fn messages(
-    request: &Request,
-    select: Select,
-    system: &mut Vec<Value>,
-    dropped: &mut Dropped,
-) -> Vec<Value> {
-    instructions(&request.messages, system);
-    let told = if select.last_only {
-        let last = request.messages.iter().rposition(|m| m.role == Role::User);
-        last.map_or(&[][..], |at| &request.messages[at..=at])
-    } else {
-        &request.messages[..]
-    };
-    let mut out = told_of(told, select, dropped);
+/// The conversation of a request of another dialect. Instructions inside it stay where they are, in a message of the
+/// user that is marked as such: before the conversation they would hold for what was said before them, and each would
+/// change what the provider has cached.
+pub(super) fn messages(request: &Request, select: Select, dropped: &mut Dropped) -> Vec<Value> {
+    let last = request.messages.iter().rposition(|m| m.role == Role::User);
+    let told = request.messages.iter().enumerate();
+    let told = told.filter(|(at, m)| !select.last_only || m.role == Role::System || Some(*at) == last);
+    let mut out = told_of(told.map(|(_, message)| message), select, dropped);
     edges(&mut out, request, select);
     out
 }
 
 /// A conversation that another dialect led, as far as it goes: nothing is added at its ends, save results that are
-/// missing. Instructions inside it go to the end of `system`.
-pub(super) fn conversation(messages: &[Message], system: &mut Vec<Value>, dropped: &mut Dropped) -> Vec<Value> {
-    instructions(messages, system);
-    told_of(messages, Select { last_only: false, strip_reasoning: false, prefill: false }, dropped)
+/// missing.
+pub(super) fn conversation(messages: &[Message], dropped: &mut Dropped) -> Vec<Value> {
+    told_of(messages.iter(), Select { last_only: false, strip_reasoning: false, prefill: false }, dropped)
 }
 
-fn instructions(messages: &[Message], system: &mut Vec<Value>) {
-    for message in messages.iter().filter(|m| m.role == Role::System) {
-        system.extend(message.parts.iter().filter_map(text_block));
-    }
-}
-
-fn told_of(told: &[Message], select: Select, dropped: &mut Dropped) -> Vec<Value> {
+fn told_of<'a>(told: impl Iterator<Item = &'a Message>, select: Select, dropped: &mut Dropped) -> Vec<Value> {
     let mut runs: Vec<Run> = Vec::new();
-    for message in told.iter().filter(|m| m.role != Role::System) {
+    for message in told {
         push(&mut runs, message, select, dropped);
     }
     write(runs)
@@ -76,7 +62,11 @@ fn told_of(told: &[Message], select: Select, dropped: &mut Dropped) -> Vec<Value
 
 fn push(runs: &mut Vec<Run>, message: &Message, select: Select, dropped: &mut Dropped) {
     let assistant = message.role == Role::Assistant;
-    let items: Vec<Item> = message.parts.iter().filter_map(|part| item(part, assistant, select, dropped)).collect();
+    let items: Vec<Item> = if message.role == Role::System {
+        message.parts.iter().filter_map(instruction).collect()
+    } else {
+        message.parts.iter().filter_map(|part| item(part, assistant, select, dropped)).collect()
+    };
     if items.is_empty() {
         return;
     }
@@ -125,6 +115,15 @@ fn item(part: &Part, assistant: bool, select: Select, dropped: &mut Dropped) -> 
             None
         }
     }
+}
+
+/// Instructions in the middle of a conversation, in the marks that models take for instructions.
+fn instruction(part: &Part) -> Option<Item> {
+    let mut block = text_block(part)?;
+    if let Some(Value::String(text)) = block.get_mut("text") {
+        *text = format!("<system>\n{text}\n</system>");
+    }
+    Some(Item::Block(block))
 }
 
 /// A text block, unless the text is blank, which the API refuses.

@@ -35,8 +35,8 @@ impl History for Anthropic {
 
     fn write(&self, system: &[Part], messages: &[Message]) -> Spoken {
         let mut dropped = Dropped::new(DialectId::Chat);
-        let mut instructions: Vec<Value> = system.iter().filter_map(history::text_block).collect();
-        let mut out = history::conversation(messages, &mut instructions, &mut dropped);
+        let instructions: Vec<Value> = system.iter().filter_map(history::text_block).collect();
+        let mut out = history::conversation(messages, &mut dropped);
         // The result that is made up for a call at the end: the client's own is yet to come.
         let open = messages.iter().rfind(|m| m.role != Role::System).is_some_and(|m| m.role == Role::Assistant);
         if open && out.last().is_some_and(|last| !self.is_answer(last)) {

@@ -55,6 +55,7 @@ pub(super) fn least(body: &mut Map<String, Value>, model: Model) {
 /// which the API refuses are this gateway's to avoid and not the client's mistake.
 pub(super) fn settle(body: &mut Map<String, Value>, model: Model, shrunk: bool, strict: bool, dropped: &mut Dropped) {
     let kind = body.get("thinking").and_then(|t| t.get("type")).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let mut budgeted = false;
     match (kind.as_str(), model.thinking) {
         ("enabled" | "adaptive", Thinking::None) => {
             body.shift_remove("thinking");
@@ -73,6 +74,7 @@ pub(super) fn settle(body: &mut Map<String, Value>, model: Model, shrunk: bool, 
         ("adaptive", Thinking::Budget) => {
             let tokens = budget(effort_of(body).unwrap_or(Effort::Medium));
             body.insert("thinking".to_owned(), json!({"type": "enabled", "budget_tokens": tokens}));
+            budgeted = true;
         }
         ("disabled", Thinking::Adaptive) if matches!(model.least, Least::Low | Least::BetweenTools) => {
             least(body, model);
@@ -98,7 +100,8 @@ pub(super) fn settle(body: &mut Map<String, Value>, model: Model, shrunk: bool, 
         least(body, model);
         dropped.field("thinking");
     }
-    fit(body, shrunk || strict, dropped);
+    // A budget that this gateway chose must fit the client's limit; its own is its own affair.
+    fit(body, shrunk || strict || budgeted, dropped);
 }
 
 /// Whether a thinking budget is asked for, or adaptive thinking together with a forced call.

@@ -73,7 +73,7 @@ pub(super) fn body(request: &Request, model: Model, carry: &Carry, dropped: &mut
     let select =
         Select { last_only: carry.last_message_only, strip_reasoning: carry.strip_reasoning, prefill: model.prefill };
     let mut system: Vec<Value> = request.system.iter().filter_map(history::text_block).collect();
-    let messages = history::messages(request, select, &mut system, dropped);
+    let messages = history::messages(request, select, dropped);
     match system.as_mut_slice() {
         [] => {}
         [only] if only.get("cache_control").is_none() => {

@@ -101,3 +101,15 @@ fn a_streamed_object_is_passed_over_where_it_is_known_by_a_deterministic_target(
     assert_eq!(play.moves(), "splice1 emit:\"1}\" emit:Stop");
     assert_eq!(begin(false).moves(), "open0:a emit:\"{\\\"a\\\":\" drop0:failed close:Exhausted(Reset)");
 }
+
+#[test]
+fn thinking_of_which_nothing_is_shown_is_told_when_its_attempt_leads() {
+    let sign = |data: &str, redacted| Event::Signature { choice: 0, data: data.into(), redacted };
+    let mut play = setup(&["a", "b"]).begin();
+    play.sent(0).say(0, sign("lost", false)).fail(0, Kind::Reset).moves();
+    play.sent(1).say(1, Event::Thinking(true)).say(1, sign("s", false)).say(1, Event::Thinking(false));
+    play.say(1, sign("blob", true));
+    assert_eq!(play.moves(), "", "nobody knows yet whether it will answer");
+    play.text(1, "Hi.");
+    assert_eq!(play.moves(), "emit:sign\"s\"+sign\"blob\" emit:\"Hi.\"");
+}

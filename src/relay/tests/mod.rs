@@ -133,6 +133,7 @@ fn emitted(step: &Step) -> String {
     let word = |event: &Event| match event {
         Event::Text { text, .. } => format!("{text:?}"),
         Event::Reasoning { text, .. } => format!("think{text:?}"),
+        Event::Signature { data, .. } => format!("sign{data:?}"),
         Event::Refusal { text, .. } => format!("refuse{text:?}"),
         Event::ToolOpen { name, .. } => format!("call:{name}"),
         Event::ToolArgs { args, .. } => format!("args{args:?}"),

@@ -228,17 +228,25 @@ fn arguments_become_objects() {
 }
 
 #[test]
-fn instructions_anywhere_become_the_system_prompt() {
+fn instructions_at_the_top_become_the_system_prompt_and_others_keep_their_place() {
     let mut request = chat(vec![user("a"), say(Role::System, "Be brief."), assistant("b"), user("c")]);
     request.system = vec![Part::text("You are Ada.")];
     let (body, _) = encode(&request);
+    assert_eq!(body["system"], "You are Ada.", "what was cached of it stays cached");
     assert_eq!(
-        body["system"],
-        json!([{"type": "text", "text": "You are Ada."}, {"type": "text", "text": "Be brief."}])
+        body["messages"][0],
+        json!({"role": "user", "content": [
+            {"type": "text", "text": "a"}, {"type": "text", "text": "<system>\nBe brief.\n</system>"}
+        ]})
     );
     assert_eq!(body["messages"].as_array().unwrap().len(), 3);
-    request.messages.remove(1);
-    assert_eq!(encode(&request).0["system"], "You are Ada.");
+    // Between a call and its result nothing may stand.
+    let late = chat(vec![user("a"), calls(&[("c", "f", "{}")]), say(Role::System, "Be brief."), result("c", "r")]);
+    let content = encode(&late).0["messages"][2]["content"].clone();
+    assert_eq!(
+        (&content[0]["type"], &content[1]["text"]),
+        (&json!("tool_result"), &json!("<system>\nBe brief.\n</system>"))
+    );
     let cache = json!({"type": "ephemeral"});
     request.system = vec![Part::Text { text: "You are Ada.".to_owned(), cache: Some(cache.clone()) }];
     assert_eq!(encode(&request).0["system"], json!([{"type": "text", "text": "You are Ada.", "cache_control": cache}]));
