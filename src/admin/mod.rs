@@ -2,16 +2,16 @@
 //! reachable where clients are.
 
 use crate::gateway::{Gateway, account};
+use crate::server::door;
 use crate::store::Key;
 use axum::extract::{Path, Query, Request, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde::Deserialize;
 use serde_json::json;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 /// The state of the admin routes.
@@ -86,7 +86,7 @@ async fn guard(State(admin): State<Admin>, request: Request, next: Next) -> Resp
         Some(token) if !bears(request.headers(), token) => {
             problem(StatusCode::UNAUTHORIZED, "send the admin token as `authorization: Bearer TOKEN`")
         }
-        None if !is_direct(request.headers()) => problem(
+        None if !door::is_direct(request.headers()) => problem(
             StatusCode::FORBIDDEN,
             "without an `admin.token` only who asks for the address itself is answered, and no web page; set one, or ask \
              at 127.0.0.1 or localhost",
@@ -199,18 +199,6 @@ fn bears(headers: &HeaderMap, token: &str) -> bool {
     given.is_some_and(|given| {
         given.len() == token.len() && given.bytes().zip(token.bytes()).fold(0, |all, (a, b)| all | (a ^ b)) == 0
     })
-}
-
-/// Whether it is no browser that asks for somebody else's page: one that had a name resolved to this address, or sends
-/// what a foreign page tells it to.
-fn is_direct(headers: &HeaderMap) -> bool {
-    let text = |name| headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or("?"));
-    let (host, origin) = (text(header::HOST), text(header::ORIGIN));
-    let name = host.map(|host| host.rsplit_once(':').filter(|_| !host.ends_with(']')).map_or(host, |(name, _)| name));
-    let is_address = name.is_none_or(|name| {
-        name.eq_ignore_ascii_case("localhost") || name.trim_matches(['[', ']']).parse::<IpAddr>().is_ok()
-    });
-    is_address && origin.is_none_or(|origin| origin.split_once("://").map(|(_, place)| place) == host)
 }
 
 fn problem(status: StatusCode, message: &str) -> Response {

@@ -5,6 +5,7 @@
 //! The module is pure: it opens no file, reads no variable and no clock; whoever runs the program lends a
 //! [`Resolver`].
 
+pub mod alias;
 pub mod check;
 mod connection;
 mod document;
@@ -14,6 +15,7 @@ pub mod keys;
 mod level;
 pub mod lookup;
 mod net;
+pub mod origin;
 mod problem;
 mod quota;
 pub mod redact;
@@ -29,6 +31,7 @@ mod value;
 pub mod write;
 pub mod zero;
 
+pub use alias::Alias;
 pub use connection::{Breaker, Connection, Http2, Latency};
 pub use keep::{Alerts, Backend, Ledger, Price, Store};
 pub use lookup::{Location, Places, locate};
@@ -60,6 +63,8 @@ pub struct Config {
     pub levels: Vec<Arc<Level>>,
     /// Who may ask; `None`: everyone.
     pub tenants: Option<Vec<Tenant>>,
+    /// Other names for levels, for everyone.
+    pub aliases: Vec<Alias>,
     /// The gateway's own limits.
     pub limits: Limits,
     /// Conversations and resumable turns.
@@ -156,6 +161,9 @@ fn read(top: &Section<'_>) -> Option<Config> {
     };
     let tenants = top.get("tenants").map(|v| tenant::read_all(&v, &around));
 
+    let aliases = alias::read(top, &level_names, ("this gateway", "name a level, or add it under `[levels]`"));
+    judge_default(sections.0.as_ref(), &server, &level_names);
+
     judge_emptiness(top, &names, &level_names);
     if let Some(section) = &sections.0 {
         judge_openness(section, &server, tenants.is_some());
@@ -169,7 +177,30 @@ fn read(top: &Section<'_>) -> Option<Config> {
             );
         }
     }
-    Some(Config { server, admin, connections, timeouts: clocks, levels, tenants, limits, store, ledger, alerts })
+    Some(Config {
+        server,
+        admin,
+        connections,
+        timeouts: clocks,
+        levels,
+        tenants,
+        aliases,
+        limits,
+        store,
+        ledger,
+        alerts,
+    })
+}
+
+/// A default must be there.
+fn judge_default(section: Option<&Section<'_>>, server: &Server, levels: &[&str]) {
+    let Some(value) = section.and_then(|s| s.get("default_level")) else { return };
+    if let Some(name) = &server.default_level
+        && !levels.contains(&&**name)
+    {
+        let remedy = problem::did_you_mean(name, levels.iter().copied(), &format!("add `[levels.{name}]`"));
+        value.error(format!("there is no level `{name}`"), remedy);
+    }
 }
 
 fn seam_window(section: &Section<'_>) -> usize {
@@ -220,6 +251,15 @@ fn judge_openness(section: &Section<'_>, server: &Server, tenants: bool) {
         value.error(
             format!("without tenants everyone who reaches {} could spend your credit", server.listen),
             "add `[tenants.NAME]` with keys, listen at \"127.0.0.1:8080\", or set `server.allow_anonymous = true`",
+        );
+    }
+    if !tenants
+        && server.cors.iter().any(|origin| origin == "*")
+        && let Some(value) = section.get("cors")
+    {
+        value.error(
+            "without tenants every web page that somebody here opens could spend your credit",
+            "list the origins of your own pages, or add `[tenants.NAME]` with keys",
         );
     }
     if tenants

@@ -4,7 +4,7 @@
 //! enough to tell which key is meant.
 
 use super::units::show;
-use super::{Backend, Breaker, Config, Connection, Http2, Limits, Quota, Server, Tenant};
+use super::{Alias, Backend, Breaker, Config, Connection, Http2, Limits, Quota, Server, Tenant};
 use crate::routing::{After, Concurrency, Continuation, Delivery, Entry, Hedge, History, Level, RateLimited, Timeouts};
 use serde_json::{Map, Value, json};
 use std::time::{Duration, SystemTime};
@@ -30,6 +30,7 @@ pub fn redact(config: &Config) -> Value {
         "connections": connections.collect::<Map<_, _>>(),
         "levels": levels.collect::<Map<_, _>>(),
         "tenants": tenants,
+        "aliases": aliases(&config.aliases),
         "limits": limits(&config.limits),
         // One for all levels.
         "seam": { "window": config.levels.first().map(|l| l.seam_window) },
@@ -63,6 +64,10 @@ fn server(server: &Server) -> Value {
         "tls": server.tls.as_ref().map(|tls| json!({ "cert": tls.cert, "key": tls.key })),
         "domains": server.domains,
         "allow_anonymous": server.allow_anonymous,
+        "cors": server.cors,
+        "hosts": server.hosts,
+        "default_level": server.default_level,
+        "max_connections": server.max_connections,
     })
 }
 
@@ -198,12 +203,16 @@ fn tenant(tenant: &Tenant) -> Value {
     json!({
         "keys": keys,
         "levels": map(&tenant.levels),
-        "aliases": map(&tenant.aliases),
+        "aliases": aliases(&tenant.aliases),
         "direct": tenant.direct,
         "credentials": tenant.credentials.iter().map(|(c, _)| (c.to_string(), HIDDEN.into())).collect::<Map<_, _>>(),
         "only": tenant.only,
         "limits": quota(&tenant.limits),
     })
+}
+
+fn aliases(aliases: &[Alias]) -> Map<String, Value> {
+    aliases.iter().map(|alias| (alias.name.to_string(), Value::from(&*alias.level))).collect()
 }
 
 fn limits(limits: &Limits) -> Value {

@@ -1,6 +1,7 @@
 //! Where Segue listens, and what it holds at once.
 
 use super::document::{Section, Value};
+use super::origin;
 use super::secret::Secret;
 use super::value::Zero;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -29,6 +30,14 @@ pub struct Server {
     pub domains: Vec<String>,
     /// Without tenants, listen beyond loopback all the same.
     pub allow_anonymous: bool,
+    /// Origins of web pages that may ask, as browsers write them; `*`: any.
+    pub cors: Vec<String>,
+    /// Names, without ports, under which clients reach the gateway, besides addresses and names that no stranger can own.
+    pub hosts: Vec<String>,
+    /// What serves a request that names no model; `None`: the only level, where there is but one.
+    pub default_level: Option<String>,
+    /// Connections of clients that are open at once; `None`: as many as the process has descriptors for.
+    pub max_connections: Option<usize>,
 }
 
 /// Files of a server certificate.
@@ -64,6 +73,10 @@ impl Default for Server {
             tls: None,
             domains: Vec::new(),
             allow_anonymous: false,
+            cors: Vec::new(),
+            hosts: Vec::new(),
+            default_level: None,
+            max_connections: None,
         }
     }
 }
@@ -86,6 +99,13 @@ impl Server {
             tls: section.section("tls").and_then(|tls| Tls::read(&tls)),
             domains: section.domains("domains"),
             allow_anonymous: section.flag("allow_anonymous", default.allow_anonymous),
+            cors: section.get("cors").map(|v| origin::origins(&v)).unwrap_or_default(),
+            hosts: section.get("hosts").map(|v| origin::hosts(&v)).unwrap_or_default(),
+            default_level: section.get("default_level").and_then(|v| v.text("\"normal\"")).map(str::to_owned),
+            max_connections: section
+                .get("max_connections")
+                .and_then(|v| v.whole(1..=MAX_CONNECTIONS))
+                .and_then(|n| usize::try_from(n).ok()),
         };
         if server.max_body > server.buffer {
             let at = section.get("max_body").or_else(|| section.get("buffer"));
@@ -154,3 +174,5 @@ fn address(value: &Value<'_>, example: &str) -> Option<SocketAddr> {
 
 /// More open turns than ports and memory of one machine can carry.
 const MAX_TURNS: u64 = 10_000_000;
+/// More descriptors than a process can have.
+const MAX_CONNECTIONS: u64 = 10_000_000;

@@ -1,5 +1,6 @@
 //! Tenants: who may ask for what, with which keys.
 
+use super::alias::{self, Alias};
 use super::connection::{Connection, check_name};
 use super::document::{Named, Section, Value};
 use super::problem::did_you_mean;
@@ -19,8 +20,8 @@ pub struct Tenant {
     pub keys: Vec<Key>,
     /// What it may ask for, and which level serves it. Every level under its own name, unless the file says less.
     pub levels: Vec<(Arc<str>, Arc<str>)>,
-    /// Other names for what it may ask for.
-    pub aliases: Vec<(Arc<str>, Arc<str>)>,
+    /// Other names for what it may ask for; they go before those for everyone.
+    pub aliases: Vec<Alias>,
     /// It may address `connection/model`.
     pub direct: bool,
     /// Its own credentials, by connection.
@@ -172,20 +173,9 @@ fn levels(section: &Section<'_>, around: &Around<'_>) -> Vec<(Arc<str>, Arc<str>
     levels
 }
 
-fn aliases(section: &Section<'_>, levels: &[(Arc<str>, Arc<str>)]) -> Vec<(Arc<str>, Arc<str>)> {
-    let mut aliases = Vec::new();
-    for entry in section.names("aliases") {
-        let Some(target) = entry.value.text("\"normal\"") else { continue };
-        let names = || levels.iter().map(|(asked, _)| asked.as_ref());
-        if names().any(|asked| asked == entry.name) {
-            entry.value.error(format!("`{}` is a level of the tenant already", entry.name), "choose another name");
-        } else if !names().any(|asked| asked == target) {
-            let remedy = did_you_mean(target, names(), "add it to the tenant's `levels`");
-            entry.value.error(format!("the tenant has no level `{target}`"), remedy);
-        }
-        aliases.push((entry.name.into(), target.into()));
-    }
-    aliases
+fn aliases(section: &Section<'_>, levels: &[(Arc<str>, Arc<str>)]) -> Vec<Alias> {
+    let names: Vec<&str> = levels.iter().map(|(asked, _)| asked.as_ref()).collect();
+    alias::read(section, &names, ("the tenant", "add it to the tenant's `levels`"))
 }
 
 fn credentials(section: &Section<'_>, tenant: &str, around: &Around<'_>) -> Vec<(Arc<str>, Secret)> {

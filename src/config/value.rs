@@ -70,6 +70,7 @@ impl<'a> Value<'a> {
             "max_output" => 8192,
             "in_flight" | "min_samples" => 100,
             "max_turns" => 20_000,
+            "max_connections" => 10_000,
             "window" => 240,
             "consecutive" => 5,
             _ => 1,

@@ -1,5 +1,6 @@
 //! Who asks, and what a model's name means for them.
 
+use crate::config::alias::{self, Alias};
 use crate::config::{Config, Tenant};
 use crate::dialect::{Reason, Refusal};
 use crate::routing::Level;
@@ -24,7 +25,7 @@ pub struct TenantView {
     pub name: Arc<str>,
     keys: Vec<([u8; 32], Option<SystemTime>)>,
     levels: HashMap<Arc<str>, Arc<str>>,
-    aliases: HashMap<Arc<str>, Arc<str>>,
+    aliases: Vec<Alias>,
     direct: bool,
     credentials: HashMap<Arc<str>, Arc<str>>,
     only: Vec<String>,
@@ -45,7 +46,7 @@ impl TenantView {
             name: Arc::clone(&tenant.name),
             keys: tenant.keys.iter().map(|k| (k.sha256, k.expires)).collect(),
             levels: tenant.levels.iter().cloned().collect(),
-            aliases: tenant.aliases.iter().cloned().collect(),
+            aliases: tenant.aliases.clone(),
             direct: tenant.direct,
             credentials: tenant.credentials.iter().map(|(c, s)| (Arc::clone(c), s.expose().into())).collect(),
             only: tenant.only.clone(),
@@ -100,17 +101,27 @@ fn equal(a: &[u8; 32], b: &[u8; 32]) -> bool {
 }
 
 pub(super) fn models(caller: &Caller, config: &Config) -> Vec<(Arc<str>, Arc<str>)> {
-    let mut models: Vec<(Arc<str>, Arc<str>)> = match &caller.tenant {
+    let tenant = caller.tenant.as_deref();
+    let mut models: Vec<(Arc<str>, Arc<str>)> = match tenant {
         None => config.levels.iter().map(|l| (Arc::clone(&l.name), Arc::clone(&l.name))).collect(),
-        Some(tenant) => {
-            let names = tenant.levels.iter().chain(&tenant.aliases);
-            names.map(|(name, level)| (Arc::clone(name), Arc::clone(level))).collect()
-        }
+        Some(tenant) => tenant.levels.iter().map(|(name, level)| (Arc::clone(name), Arc::clone(level))).collect(),
     };
+    let own = tenant.map(|t| t.aliases.as_slice()).unwrap_or_default();
+    // A pattern names nothing that could be asked for as it stands.
+    for alias in own.iter().chain(&config.aliases).filter(|alias| !alias.is_pattern()) {
+        let served = tenant.map_or(Some(&alias.level), |t| t.levels.get(&alias.level));
+        if let Some(level) = served
+            && !models.iter().any(|(name, _)| *name == alias.name)
+        {
+            models.push((Arc::clone(&alias.name), Arc::clone(level)));
+        }
+    }
     models.sort();
     models
 }
 
+/// What serves a request for `model`. In this order: a level by its name, an alias, a target by `connection/model`, a
+/// pattern of an alias; the tenant's own aliases go before those for everyone. No name at all means the default.
 pub(super) fn route(
     caller: &Caller,
     model: &str,
@@ -121,25 +132,68 @@ pub(super) fn route(
         let message = format!("no model's name is longer than {LONGEST} bytes; ask for a level, an alias or a target");
         return Err(Refusal::new(Reason::Request, "model_too_long", message).about("model"));
     }
-    let name = match &caller.tenant {
-        None => Some(model),
-        Some(tenant) => {
-            let aliased = tenant.aliases.get(model).map_or(model, |level| &**level);
-            tenant.levels.get(aliased).map(|level| &**level)
-        }
+    let tenant = caller.tenant.as_deref();
+    let own = tenant.map(|t| t.aliases.as_slice()).unwrap_or_default();
+    let level = |name: &str| {
+        let served_by = match tenant {
+            None => name,
+            Some(tenant) => tenant.levels.get(name)?,
+        };
+        levels.get(served_by)
     };
-    if let Some(level) = name.and_then(|name| levels.get(name)) {
+    let aliased = |meant: fn(&'_ [Alias], &str) -> Option<Arc<str>>| {
+        let meant = [own, &config.aliases].into_iter().find_map(|aliases| {
+            // An alias for everyone may mean a level that this tenant has not.
+            meant(aliases, model).filter(|name| level(name).is_some())
+        });
+        meant.and_then(|name| level(&name))
+    };
+    let found = if model.is_empty() {
+        level(default(tenant, config)?)
+    } else {
+        level(model).or_else(|| aliased(|aliases, model| alias::exact(aliases, model).cloned()))
+    };
+    if let Some(level) = found {
         return Ok(Route { level: Arc::clone(level) });
     }
-    if let Some(direct) = direct(caller, model, levels)? {
+    let direct = direct(caller, model, levels);
+    if let Ok(Some(direct)) = direct {
         return Ok(Route { level: direct });
     }
+    if let Some(level) = aliased(|aliases, model| alias::by_pattern(aliases, model).cloned()) {
+        return Ok(Route { level: Arc::clone(level) });
+    }
+    direct?;
+    let message = format!("the model `{model}` does not exist here; {}", known(caller, config));
+    Err(Refusal::new(Reason::NotFound, "model_not_found", message).about("model"))
+}
+
+/// What a request without a model asks for: the default if this caller may have it, else the only level there is for it.
+fn default<'a>(tenant: Option<&'a TenantView>, config: &'a Config) -> Result<&'a str, Refusal> {
+    let configured = config.server.default_level.as_deref();
+    let found = match tenant {
+        None => configured.or_else(|| match config.levels.as_slice() {
+            [only] => Some(&*only.name),
+            _ => None,
+        }),
+        Some(tenant) => configured.filter(|name| tenant.levels.contains_key(*name)).or_else(|| {
+            let mut names = tenant.levels.keys();
+            names.next().filter(|_| names.next().is_none()).map(|name| &**name)
+        }),
+    };
+    found.ok_or_else(|| {
+        let caller = "the request names no `model`, and there is no `server.default_level`";
+        Refusal::new(Reason::Request, "model_missing", format!("{caller}; name a level")).about("model")
+    })
+}
+
+/// What may be asked for, in words.
+fn known(caller: &Caller, config: &Config) -> String {
     let mut known: Vec<String> = models(caller, config).into_iter().map(|(name, _)| name.to_string()).collect();
     known.truncate(NAMED);
     let whose =
         if caller.tenant.is_some() { "this key may ask for" } else { "a model is the name of a level, and there are" };
-    let message = format!("the model `{model}` does not exist here; {whose}: {}", known.join(", "));
-    Err(Refusal::new(Reason::NotFound, "model_not_found", message).about("model"))
+    format!("{whose}: {}", known.join(", "))
 }
 
 /// `connection/model` as a level of its own, with the policies of the level that has the connection in its chain.

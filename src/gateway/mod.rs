@@ -189,6 +189,10 @@ impl Gateway {
         let came = drive::now();
         let setup = inner.setup();
         let route = caller::route(caller, &request.model, &setup.levels, &setup.config)?;
+        if request.model.is_empty() {
+            // Who names none is told the level where a provider names none either.
+            request.model = route.level.name.to_string();
+        }
         let patience = plan::deadline(&route.level, &request);
         let mut live = LiveTurn::open(inner, setup, caller, &route, &request, patience).await?;
         request.minted = plan::minted(live.started);

@@ -3,7 +3,9 @@
 
 mod answer;
 mod body;
+pub mod door;
 pub mod listen;
+mod missing;
 mod socket;
 
 use crate::chat::DialectId;
@@ -12,7 +14,8 @@ use crate::gateway::Gateway;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderName, Method, StatusCode, Uri, header};
+use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use serde_json::json;
@@ -20,13 +23,17 @@ use std::sync::Arc;
 
 /// The routes of the client's side.
 pub fn routes(gateway: Gateway) -> Router {
+    let gateway = Arc::new(gateway);
     Router::new()
         .route("/v1/chat/completions", post(chat))
         .route("/v1/messages", post(messages))
         .route("/v1/models", get(models))
+        .route("/health", get(|| async { "ok\n" }))
         .fallback(nothing_here)
         .method_not_allowed_fallback(wrong_method)
-        .with_state(Arc::new(gateway))
+        .layer(middleware::from_fn_with_state(Arc::clone(&gateway), door::door))
+        .layer(middleware::from_fn(name_request))
+        .with_state(gateway)
 }
 
 async fn chat(State(gateway): State<Arc<Gateway>>, request: Request) -> Response {
@@ -51,17 +58,25 @@ async fn models(State(gateway): State<Arc<Gateway>>, headers: HeaderMap) -> Resp
 }
 
 async fn nothing_here(uri: Uri) -> Response {
-    let message = format!(
-        "there is nothing at {}; this gateway serves POST /v1/chat/completions, POST /v1/messages and GET /v1/models",
-        uri.path()
-    );
-    refuse(DialectId::Chat, &Refusal::new(Reason::NotFound, "unknown_route", message))
+    refusal(uri.path(), &missing::refusal(uri.path()))
 }
 
 async fn wrong_method(method: Method, uri: Uri) -> Response {
     let message = format!("{} does not take {method}", uri.path());
-    let mut response = refuse(DialectId::Chat, &Refusal::new(Reason::Request, "method_not_allowed", message));
+    let mut response = refusal(uri.path(), &Refusal::new(Reason::Request, "method_not_allowed", message));
     *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
+    response
+}
+
+/// An answer bears the name that its client gave to the request, so that both find it in their logs; without one, the
+/// turn's.
+async fn name_request(request: Request, next: Next) -> Response {
+    let given = request.headers().get(REQUEST_ID).filter(|id| id.len() <= LONGEST_ID).cloned();
+    let mut response = next.run(request).await;
+    let name = given.or_else(|| response.headers().get("x-segue-turn").cloned());
+    if let Some(name) = name.filter(|name| name.to_str().is_ok()) {
+        response.headers_mut().insert(REQUEST_ID, name);
+    }
     response
 }
 
@@ -86,3 +101,13 @@ fn refuse(id: DialectId, refusal: &Refusal) -> Response {
     response.headers_mut().extend(reply.headers);
     response
 }
+
+/// An error as a whole response, in the dialect of the API that `path` belongs to.
+fn refusal(path: &str, refusal: &Refusal) -> Response {
+    let anthropic = path.split('/').any(|part| part == "messages");
+    refuse(if anthropic { DialectId::Anthropic } else { DialectId::Chat }, refusal)
+}
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// A longer name of a request is not repeated.
+const LONGEST_ID: usize = 256;

@@ -156,6 +156,15 @@ const TABLE: &[Bad] = bad! {
     "[tenants.t]\nkeys = [{ sha256 = \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\", expires = ¦\"2027-01-01\" }]" => "tenants.t.keys[0].expires", "a date without quotes", "`expires = 2027-01-01`";
     "[tenants.t]\nkeys = [{ sha256 = \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\" }]\n[tenants.u]\nkeys = [{ sha256 = ¦\"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\" }]" => "tenants.u.keys[0].sha256", "key of the tenant `t` already", "of its own";
     "[tenants.t]\nkeys = []\nlevels = { normal = ¦\"nromal\" }" => "tenants.t.levels.normal", "there is no level `nromal`", "did you mean `normal`?";
+    "[server]\ncors = [¦\"example.com\"]" => "server.cors[0]", "has no scheme", "app.example.com";
+    "[server]\ncors = [¦\"null\"]" => "server.cors[0]", "every sandboxed page", "app.example.com";
+    "[server]\ncors = ¦[\"*\"]" => "server.cors", "every web page", "list the origins";
+    "[server]\nhosts = [¦\"http://a\"]" => "server.hosts[0]", "no name of a host", "without scheme";
+    "[server]\ndefault_level = ¦\"nrmal\"" => "server.default_level", "there is no level `nrmal`", "did you mean `normal`?";
+    "[server]\nmax_connections = ¦0" => "server.max_connections", "must be between 1 and", "max_connections = 10000";
+    "[aliases]\n\"gpt*\" = ¦\"nrmal\"" => "aliases.\"gpt*\"", "this gateway has no level `nrmal`", "did you mean `normal`?";
+    "[aliases]\nnormal = ¦\"normal\"" => "aliases.normal", "a level of this gateway already", "another name";
+    "[aliases]\n\"*****\" = ¦\"normal\"" => "aliases.\"*****\"", "more than 4 `*`", "gpt-4o*";
     "[tenants.t]\nkeys = []\naliases = { gpt = ¦\"nrmal\" }" => "tenants.t.aliases.gpt", "the tenant has no level `nrmal`", "did you mean `normal`?";
     "[tenants.t]\nkeys = []\naliases = { normal = ¦\"normal\" }" => "tenants.t.aliases.normal", "a level of the tenant already", "another name";
     "[tenants.t]\nkeys = []\nonly = ¦[\"regoin:eu\"]" => "tenants.t.only", "no target of the level `normal`", "did you mean `region:eu`?";

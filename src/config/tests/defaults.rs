@@ -1,8 +1,8 @@
 //! What holds where the file says nothing, and that what it says arrives.
 
 use super::super::{
-    Admin, Alerts, Backend, Breaker, Config, Connection, Http2, Latency, Ledger, Limits, Price, Quota, Server, Store,
-    Tls,
+    Admin, Alerts, Alias, Backend, Breaker, Config, Connection, Http2, Latency, Ledger, Limits, Price, Quota, Server,
+    Store, Tls,
 };
 use super::{Fake, config, loaded};
 use crate::chat::DialectId;
@@ -22,10 +22,27 @@ const fn ms(n: u64) -> Duration {
 
 #[test]
 fn a_silent_file_gets_the_documented_defaults() {
-    let Config { server, admin, connections, timeouts, levels, tenants, limits, store, ledger, alerts } = config("");
+    let Config { server, admin, connections, timeouts, levels, tenants, aliases, limits, store, ledger, alerts } =
+        config("");
+    assert_eq!(aliases, []);
     assert_eq!(timeouts, Timeouts::default());
-    let Server { listen, max_body, buffer, max_turns, headers_after, keep_alive, drain, tls, domains, allow_anonymous } =
-        server;
+    let Server {
+        listen,
+        max_body,
+        buffer,
+        max_turns,
+        headers_after,
+        keep_alive,
+        drain,
+        tls,
+        domains,
+        allow_anonymous,
+        cors,
+        hosts,
+        default_level,
+        max_connections,
+    } = server;
+    assert_eq!((cors.len(), hosts.len(), default_level, max_connections), (0, 0, None, None));
     assert_eq!(listen.to_string(), "127.0.0.1:8080");
     assert_eq!((max_body, buffer, max_turns), (32 << 20, 1 << 30, 20_000));
     assert_eq!((headers_after, keep_alive, drain), (Some(secs(10)), secs(15), secs(30)));
@@ -120,6 +137,12 @@ fn every_key_arrives() {
         tls = { cert = "c", key = "k" }
         domains = ["region:x", "region:x"]
         allow_anonymous = true
+        cors = ["https://App.example.com/", "http://localhost:3000"]
+        hosts = ["LLM.example.com", "llm.example.com"]
+        default_level = "l"
+        max_connections = 9
+        [aliases]
+        "gpt-4o*" = "l"
         [admin]
         listen = "0.0.0.0:2"
         token = { env = "T" }
@@ -182,6 +205,10 @@ fn every_key_arrives() {
     assert_eq!((server.max_turns, server.headers_after, server.keep_alive, server.drain), (7, None, secs(1), secs(0)));
     assert_eq!(server.tls, Some(Tls { cert: "c".into(), key: "k".into() }));
     assert_eq!((server.domains.as_slice(), server.allow_anonymous), (&["region:x".to_owned()][..], true));
+    assert_eq!(server.cors, ["https://app.example.com", "http://localhost:3000"]);
+    assert_eq!(server.hosts, ["llm.example.com"]);
+    assert_eq!((server.default_level.as_deref(), server.max_connections), (Some("l"), Some(9)));
+    assert_eq!(config.aliases, [Alias { name: "gpt-4o*".into(), level: "l".into() }]);
     assert_eq!(config.admin.token.as_ref().map(super::super::Secret::expose), Some("sk-hush"));
 
     let connection = &config.connections[0];
@@ -295,7 +322,7 @@ fn a_tenant_is_read_whole() {
     assert_eq!(key.expires, Some(SystemTime::UNIX_EPOCH + secs(1_798_761_600)));
     assert_eq!(key.limits, Quota { rpm: Some(1), ..Quota::default() });
     assert_eq!(t.levels, [(Arc::from("quick"), Arc::from("normal"))]);
-    assert_eq!(t.aliases, [(Arc::from("gpt-4o"), Arc::from("quick"))]);
+    assert_eq!(t.aliases, [Alias { name: "gpt-4o".into(), level: "quick".into() }]);
     assert_eq!((&*t.credentials[0].0, t.credentials[0].1.expose()), ("a", "sk-hush"));
     assert_eq!(t.limits, Quota { rpm: Some(10), tpm: Some(20), in_flight: Some(30) });
     assert!(t.admits(&["region:us".to_owned()]) && !t.admits(&["region:eu".to_owned()]));

@@ -80,7 +80,7 @@ chain = [{ connection = \"a\", model = \"ma\" }, { connection = \"b\", model = \
 
 /// `text` with connections and levels, unless it brings its own.
 pub(super) fn whole(text: &str) -> String {
-    let connections = if text.contains("connections") { "" } else { CONNECTIONS };
+    let connections = if text.replace("max_connections", "").contains("connections") { "" } else { CONNECTIONS };
     let levels = if text.contains("[levels") { "" } else { LEVELS };
     format!("{text}\n{connections}{levels}")
 }

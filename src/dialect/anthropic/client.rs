@@ -35,8 +35,10 @@ pub(super) fn parse(headers: &HeaderMap, body: &[u8]) -> Result<Request, Refusal
         }
     }
     let model = match raw.get("model") {
-        Some(Value::String(model)) if !model.is_empty() => model.clone(),
-        _ => return Err(wrong("model", "is required: the name of a level, an alias or `connection/model`")),
+        Some(Value::String(model)) => model.trim().to_owned(),
+        // The gateway may have a default.
+        None | Some(Value::Null) => String::new(),
+        _ => return Err(wrong("model", "must be the name of a level, an alias or `connection/model`")),
     };
     let max_tokens = match raw.get("max_tokens") {
         Some(limit) => limit.as_u64().ok_or_else(|| wrong("max_tokens", "must be a whole number from 0"))?,

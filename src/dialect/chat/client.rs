@@ -39,7 +39,9 @@ pub(super) fn parse(headers: &HeaderMap, body: &[u8]) -> Result<Request, Refusal
         }
     }
     let model = match raw.get("model") {
-        Some(Value::String(model)) if !model.trim().is_empty() => model.trim().to_owned(),
+        Some(Value::String(model)) => model.trim().to_owned(),
+        // The gateway may have a default.
+        None | Some(Value::Null) => String::new(),
         _ => return Err(wrong("model", "must name a level, an alias or `connection/model`")),
     };
     let (system, messages) = conversation_of(&raw)?;

@@ -78,7 +78,7 @@ fn what_is_wrong_is_told_with_its_place() {
     };
     let message = |m: Value| json!({ "messages": [{ "role": "user", "content": "a" }, m] });
     for (patch, param) in [
-        (json!({ "model": " " }), "model"),
+        (json!({ "model": ["main"] }), "model"),
         (json!({ "model": 5 }), "model"),
         (json!({ "messages": [] }), "messages"),
         (json!({ "messages": "hi" }), "messages"),
