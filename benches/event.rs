@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use http::HeaderMap;
 use segue::chat::DialectId;
-use segue::dialect::{self, Dialect, Expect};
+use segue::dialect::{self, Client, Expect, Provider};
 use segue::event::{Event, Step};
 use segue::sse;
 use std::hint::black_box;
@@ -21,8 +21,12 @@ fn chunk(delta: &str) -> sse::Event {
     sse::Event { name: Bytes::new(), data: Bytes::from(data), single_line: true }
 }
 
-fn chat() -> &'static dyn Dialect {
-    dialect::of(DialectId::Chat).expect("a dialect that is built")
+fn provider() -> &'static dyn Provider {
+    dialect::provider(DialectId::Chat).expect("a dialect that is built")
+}
+
+fn client() -> &'static dyn Client {
+    dialect::client(DialectId::Chat).expect("a dialect that clients speak")
 }
 
 fn decode(c: &mut Criterion) {
@@ -39,7 +43,7 @@ fn decode(c: &mut Criterion) {
         group.bench_function(name, |b| {
             b.iter_batched_ref(
                 || {
-                    let mut decoder = chat().decoder(Expect { choices: 1 });
+                    let mut decoder = provider().decoder(Expect { choices: 1 });
                     decoder.event(&open, &mut Step::default()).expect("a call");
                     decoder
                 },
@@ -61,8 +65,8 @@ fn encode(c: &mut Criterion) {
     let mut group = c.benchmark_group("chat/encode");
     group.throughput(Throughput::Elements(EVENTS));
     let body = br#"{"model":"m","stream":true,"messages":[{"role":"user","content":"go"}]}"#;
-    let request = chat().parse(&HeaderMap::new(), body).expect("a request");
-    let mut decoder = chat().decoder(Expect { choices: 1 });
+    let request = client().parse(&HeaderMap::new(), body).expect("a request");
+    let mut decoder = provider().decoder(Expect { choices: 1 });
     let (mut first, mut plain) = (Step::default(), Step::default());
     decoder.event(&chunk(r#"{"role":"assistant","content":"The"}"#), &mut first).expect("a chunk");
     decoder.event(&chunk(r#"{"content":" quick brown"}"#), &mut plain).expect("a chunk");
@@ -73,7 +77,7 @@ fn encode(c: &mut Criterion) {
         group.bench_function(name, |b| {
             b.iter_batched_ref(
                 || {
-                    let mut encoder = chat().encoder(&request);
+                    let mut encoder = client().encoder(&request);
                     let mut out = BytesMut::with_capacity(1 << 18);
                     encoder.step(&first, &mut out);
                     encoder.step(&open, &mut out);

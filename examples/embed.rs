@@ -39,7 +39,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     };
 
     // A request is what a client would have sent; here it is built on the spot.
-    let chat = dialect::of(DialectId::Chat).ok_or("Chat Completions is not built in")?;
+    let chat = dialect::client(DialectId::Chat).ok_or("Chat Completions is not built in")?;
     let body = json!({"model": "main", "stream": true, "messages": [{"role": "user", "content": "What is a segue?"}]});
     let request = chat.parse(&HeaderMap::new(), body.to_string().as_bytes()).map_err(|r| r.message)?;
 

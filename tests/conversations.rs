@@ -383,7 +383,7 @@ async fn a_store_that_fails_fails_no_turn() {
         let upstream: Arc<dyn Upstream> = Arc::new(Http::new(settings).unwrap());
         let upstreams = HashMap::from([(Arc::from("a"), upstream)]);
         let gateway = Gateway::with_store(loaded.config, upstreams, Arc::new(Broken { hangs }));
-        let dialect = segue::dialect::of(segue::chat::DialectId::Chat).unwrap();
+        let dialect = segue::dialect::client(segue::chat::DialectId::Chat).unwrap();
         let caller = gateway.authorize(None).unwrap();
         for turn in 1..=2 {
             let mut asked = body("c", "one");

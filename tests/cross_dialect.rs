@@ -3,22 +3,24 @@
 
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
-use segue::dialect::{Dialect, End, Expect, Flow, anthropic::Anthropic, chat::Chat};
+use segue::chat::DialectId;
+use segue::dialect::{Client, End, Expect, Flow, Provider, anthropic::Anthropic, chat::Chat};
 use segue::event::{Event, Step, Usage};
 use segue::routing::Target;
 use segue::sse::{Decoder, Item};
 use segue::turn::resume::Carry;
 use serde_json::{Value, json};
 
-fn encoded(client: &dyn Dialect, body: &Value, provider: &dyn Dialect, model: &str) -> (Value, Vec<String>) {
+fn encoded(client: &dyn Client, body: &Value, provider: DialectId, model: &str) -> (Value, Vec<String>) {
     let request = client.parse(&HeaderMap::new(), body.to_string().as_bytes()).expect("a request");
-    let target = Target::new("b", model, provider.id());
+    let target = Target::new("b", model, provider);
+    let provider = segue::dialect::provider(provider).expect("a dialect that is built");
     let wire = provider.encode(&request, &target, &Carry::fresh()).expect("a wire request");
     (serde_json::from_slice(&wire.body).expect("JSON"), wire.dropped)
 }
 
 /// The frames that a client gets of a provider's stream.
-fn relayed(provider: &dyn Dialect, stream: &str, client: &dyn Dialect, body: &Value) -> String {
+fn relayed(provider: &dyn Provider, stream: &str, client: &dyn Client, body: &Value) -> String {
     let request = client.parse(&HeaderMap::new(), body.to_string().as_bytes()).expect("a request");
     let mut encoder = client.encoder(&request);
     let mut decoder = provider.decoder(Expect { choices: 1 });
@@ -64,7 +66,7 @@ fn a_chat_history_alternates_at_a_messages_provider() {
         ],
         "tools": [{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}],
     });
-    let (sent, dropped) = encoded(&Chat, &body, &Anthropic, "claude-sonnet-4-5");
+    let (sent, dropped) = encoded(&Chat, &body, DialectId::Anthropic, "claude-sonnet-4-5");
     assert_eq!(
         sent,
         json!({
@@ -97,7 +99,7 @@ fn a_messages_history_is_flat_at_a_chat_provider() {
         ],
         "tools": [{"name": "f", "input_schema": {"type": "object", "properties": {}}}],
     });
-    let (sent, _) = encoded(&Anthropic, &body, &Chat, "gpt-4.1");
+    let (sent, _) = encoded(&Anthropic, &body, DialectId::Chat, "gpt-4.1");
     let roles: Vec<_> = sent["messages"].as_array().expect("messages").iter().map(|m| m["role"].clone()).collect();
     assert_eq!(json!(roles), json!(["system", "user", "assistant", "tool", "user"]));
     assert_eq!(sent["messages"][2]["tool_calls"][0]["function"], json!({"name": "f", "arguments": "{\"k\":1}"}));

@@ -38,7 +38,7 @@ async fn a_provider_that_is_never_silent_holds_up_neither_the_clocks_nor_other_t
     let flood: Arc<dyn Upstream> = Arc::new(Flood);
     let gateway = Gateway::with_upstreams(config, HashMap::from([("a".into(), flood)]));
     let body = br#"{"model": "main", "stream": true, "messages": [{"role": "user", "content": "x"}]}"#;
-    let request = dialect::of(DialectId::Chat).unwrap().parse(&HeaderMap::new(), body).unwrap();
+    let request = dialect::client(DialectId::Chat).unwrap().parse(&HeaderMap::new(), body).unwrap();
     let turns = Arc::new(AtomicU64::new(0));
     let others = Arc::clone(&turns);
     let other = tokio::spawn(async move {

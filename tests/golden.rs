@@ -9,7 +9,7 @@
 
 use bytes::Bytes;
 use segue::chat::DialectId;
-use segue::dialect::{self, Dialect, Expect, Flow};
+use segue::dialect::{self, Expect, Flow, Provider};
 use segue::event::{Event, Step};
 use segue::failure::Failure;
 use segue::sse::{Decoder, Item};
@@ -24,7 +24,7 @@ fn chat() {
 
 /// Reads all transcripts of a dialect.
 fn run(folder: &str, id: DialectId) {
-    let dialect = dialect::of(id).expect("the dialect exists");
+    let dialect = dialect::provider(id).expect("the dialect exists");
     let files = transcripts(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(folder));
     assert!(!files.is_empty());
     let bless = std::env::var_os("SEGUE_BLESS").is_some();
@@ -58,7 +58,7 @@ fn transcripts(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// What is read of a body that comes in these pieces, a line an event. A `=` marks what could go on as it came.
-fn read(dialect: &dyn Dialect, choices: u32, pieces: impl Iterator<Item = Bytes>) -> String {
+fn read(dialect: &dyn Provider, choices: u32, pieces: impl Iterator<Item = Bytes>) -> String {
     let mut told = String::new();
     let mut events = Decoder::new(1 << 20);
     let mut decoder = dialect.decoder(Expect { choices });

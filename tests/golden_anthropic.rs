@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use segue::dialect::anthropic::Anthropic;
-use segue::dialect::{Dialect, Expect, Flow};
+use segue::dialect::{Expect, Flow, Provider};
 use segue::event::{Event, Step};
 use segue::sse::{Decoder, Item};
 use std::fmt::Write;

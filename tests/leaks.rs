@@ -74,8 +74,8 @@ fn gateway(scripts: impl Fn(u64) -> Script + Clone + Send + Sync + 'static) -> (
 /// One turn to its end; what it came to.
 async fn turn(gateway: Gateway, stream: bool) -> &'static str {
     let body = json!({"model": "main", "stream": stream, "messages": [{"role": "user", "content": "go"}]});
-    let dialect = dialect::of(DialectId::Chat).unwrap();
-    let request = dialect.parse(&HeaderMap::new(), &bytes::Bytes::from(body.to_string())).unwrap();
+    let client = dialect::client(DialectId::Chat).unwrap();
+    let request = client.parse(&HeaderMap::new(), &bytes::Bytes::from(body.to_string())).unwrap();
     let Ok(mut drive) = gateway.begin(&Caller::default(), request).await else { return "refused" };
     if let Start::Refused(_) = drive.start(None).await {
         return "failed";
@@ -146,8 +146,8 @@ async fn whoever_was_hung_up_in_line_or_in_a_race_left_room_for_others() {
 async fn a_finished_turn_holds_nothing_while_its_client_still_reads() {
     let (gateway, providers) = gateway(|_| Script::telling("One two three"));
     let body = json!({"model": "main", "stream": true, "messages": [{"role": "user", "content": "go"}]});
-    let dialect = dialect::of(DialectId::Chat).unwrap();
-    let request = dialect.parse(&HeaderMap::new(), &bytes::Bytes::from(body.to_string())).unwrap();
+    let client = dialect::client(DialectId::Chat).unwrap();
+    let request = client.parse(&HeaderMap::new(), &bytes::Bytes::from(body.to_string())).unwrap();
     let mut drive = gateway.begin(&Caller::default(), request).await.unwrap_or_else(|_| panic!("it begins"));
     assert!(matches!(drive.start(None).await, Start::Going));
     let frames = futures::stream::poll_fn(|cx| drive.poll_frame(cx)).count().await;

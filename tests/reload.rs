@@ -53,7 +53,8 @@ fn house(file: &Arc<Mutex<String>>) -> (Gateway, HashMap<&'static str, Inside>) 
 
 async fn begin(gateway: &Gateway, caller: &Caller) -> Drive {
     let body = r#"{"model":"main","stream":true,"messages":[{"role":"user","content":"go"}]}"#;
-    let request = dialect::of(DialectId::Chat).unwrap().parse(&HeaderMap::new(), &Bytes::from_static(body.as_bytes()));
+    let request =
+        dialect::client(DialectId::Chat).unwrap().parse(&HeaderMap::new(), &Bytes::from_static(body.as_bytes()));
     let mut drive = gateway.begin(caller, request.unwrap()).await.unwrap_or_else(|refusal| panic!("{refusal:?}"));
     assert!(matches!(drive.start(None).await, Start::Going));
     drive

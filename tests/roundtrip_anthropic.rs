@@ -6,7 +6,7 @@ use http::HeaderMap;
 use proptest::prelude::*;
 use segue::chat::DialectId;
 use segue::dialect::anthropic::Anthropic;
-use segue::dialect::{Dialect, End, Expect, Flow};
+use segue::dialect::{Client, End, Expect, Flow, Provider};
 use segue::event::{Event, Extra, Finish, Identity, Place, Step, Usage};
 use segue::sse::{Decoder, Item};
 use serde_json::{Value, json};

@@ -121,7 +121,8 @@ fn gateway(strict: &Strict, limits: &str, level: &str) -> Gateway {
 /// How a turn ended: its text, or the refusal's code.
 async fn turn(gateway: Gateway) -> Result<String, (u16, String, Option<Duration>)> {
     let body = r#"{"model":"main","stream":true,"messages":[{"role":"user","content":"go"}]}"#;
-    let request = dialect::of(DialectId::Chat).unwrap().parse(&HeaderMap::new(), &Bytes::from_static(body.as_bytes()));
+    let request =
+        dialect::client(DialectId::Chat).unwrap().parse(&HeaderMap::new(), &Bytes::from_static(body.as_bytes()));
     let told = |r: &Refusal| (r.reason.status(), r.code.clone(), r.retry_after);
     let mut drive = gateway.begin(&Caller::default(), request.unwrap()).await.map_err(|r| told(&r))?;
     if let Start::Refused(refusal) = drive.start(None).await {

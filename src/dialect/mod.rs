@@ -13,20 +13,29 @@ use crate::turn::resume::{Carry, How};
 use bytes::{Bytes, BytesMut};
 use history::History;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use std::time::Duration;
+use std::fmt;
+use std::time::{Duration, SystemTime};
 
 pub mod anthropic;
 pub mod chat;
 pub mod extensions;
 pub mod history;
+mod json;
 
-/// One API. All methods are pure functions of their arguments.
+/// One API: the side that a provider speaks and, where clients of Segue speak it too, theirs.
 pub trait Dialect: Send + Sync + 'static {
     /// Which.
     fn id(&self) -> DialectId;
 
-    // --- towards the provider ---
+    /// Towards the provider.
+    fn provider(&self) -> &'static dyn Provider;
 
+    /// Towards the client; `None` for a dialect that no client speaks to Segue.
+    fn client(&self) -> Option<&'static dyn Client>;
+}
+
+/// What a provider of this API is sent, and what is read of it. All methods are pure functions of their arguments.
+pub trait Provider: Send + Sync + 'static {
     /// Builds the HTTP request for one attempt from the pristine request: same history bytes in every leg, credentials
     /// not included.
     ///
@@ -34,11 +43,16 @@ pub trait Dialect: Send + Sync + 'static {
     /// `BadRequest` where the request cannot be expressed for this target at all.
     fn encode(&self, request: &Request, target: &Target, carry: &Carry) -> Result<WireRequest, Failure>;
 
-    /// The headers that carry `key` and the protocol version to a provider.
-    fn authorize(&self, key: Option<&str>, version: Option<&str>) -> Vec<(HeaderName, HeaderValue)>;
+    /// Puts the credential and the protocol version into the request's headers, in the place of any that stand there.
+    /// It is the last thing that is done to a request: a signature covers path, headers and body. `now` is the time of
+    /// day that such a signature names.
+    fn sign(&self, request: &mut WireRequest, credential: &Credential<'_>, now: SystemTime);
 
     /// Reads a response that is not a success, or a success whose body is no stream but an error.
     fn classify(&self, status: u16, headers: &HeaderMap, body: &[u8]) -> Failure;
+
+    /// How a streamed answer is cut into events before [`Decode`] reads them.
+    fn framing(&self) -> Framing;
 
     /// A decoder for one response.
     fn decoder(&self, expect: Expect) -> Box<dyn Decode>;
@@ -60,9 +74,10 @@ pub trait Dialect: Send + Sync + 'static {
 
     /// The version segment of the API's paths (`/v1`), added to base URLs that do not end in one.
     fn version_segment(&self) -> &'static str;
+}
 
-    // --- towards the client ---
-
+/// What a client of this API sends, and what it is answered. All methods are pure functions of their arguments.
+pub trait Client: Send + Sync + 'static {
     /// Reads a client's request. Takes Segue's own fields off the body and the headers.
     ///
     /// # Errors
@@ -75,10 +90,28 @@ pub trait Dialect: Send + Sync + 'static {
     /// Words an error as a whole response.
     fn refuse(&self, refusal: &Refusal) -> Reply;
 
-    /// How it writes conversations; `None` for a dialect that no client speaks, whose conversations are not kept.
-    fn history(&self) -> Option<&'static dyn History> {
-        None
-    }
+    /// How it writes conversations.
+    fn history(&self) -> &'static dyn History;
+}
+
+/// How a streamed answer is cut into events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// Server-sent events.
+    Sse,
+    /// AWS's binary event stream; nothing here reads it yet.
+    EventStream,
+    /// One JSON text; nothing is streamed.
+    Json,
+}
+
+/// What a request is signed with.
+#[derive(Clone, Copy, Default)]
+pub struct Credential<'a> {
+    /// The key; `None`: the provider wants none.
+    pub key: Option<&'a str>,
+    /// The protocol version that the connection is configured for; `None`: the dialect's own.
+    pub version: Option<&'a str>,
 }
 
 /// Reads one upstream's events.
@@ -141,7 +174,7 @@ pub enum End<'a> {
 pub struct WireRequest {
     /// Path and query below the base URL (after its version segment), such as `/chat/completions`.
     pub path: String,
-    /// Headers besides credentials, `content-type` and `accept`.
+    /// Headers besides `content-type` and `accept`; credentials among them once it is signed.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// The body.
     pub body: Bytes,
@@ -251,6 +284,25 @@ impl Refusal {
     }
 }
 
+// === impl Credential ===
+
+impl fmt::Debug for Credential<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let key = self.key.map(|_| "[key]");
+        f.debug_struct("Credential").field("key", &key).field("version", &self.version).finish()
+    }
+}
+
+// === impl WireRequest ===
+
+impl WireRequest {
+    /// Sets a header in the place of any of that name.
+    fn set_header(&mut self, name: HeaderName, value: HeaderValue) {
+        self.headers.retain(|(known, _)| *known != name);
+        self.headers.push((name, value));
+    }
+}
+
 // === helpers ===
 
 /// The dialect by its id; `None` for one that is not built yet.
@@ -260,6 +312,16 @@ pub fn of(id: DialectId) -> Option<&'static dyn Dialect> {
         DialectId::Anthropic => Some(&anthropic::Anthropic),
         DialectId::Responses | DialectId::Gemini | DialectId::Bedrock => None,
     }
+}
+
+/// The provider's side of a dialect; `None` for one that is not built yet.
+pub fn provider(id: DialectId) -> Option<&'static dyn Provider> {
+    of(id).map(Dialect::provider)
+}
+
+/// The client's side of a dialect; `None` for one that no client speaks, or that is not built yet.
+pub fn client(id: DialectId) -> Option<&'static dyn Client> {
+    of(id).and_then(Dialect::client)
 }
 
 /// The finish that a client is told, which must agree with what it was given: calls and `stop` are `tool_calls`,

@@ -48,7 +48,7 @@ pub(super) async fn join(
     patience: Duration,
 ) -> Result<Option<Part>, Refusal> {
     let extensions = &request.extensions;
-    let history = dialect::of(request.origin).and_then(dialect::Dialect::history);
+    let history = dialect::client(request.origin).map(dialect::Client::history);
     let (Some(name), Some(history)) = (&extensions.conversation, history) else {
         if !extensions.append_history {
             return Ok(None);

@@ -371,11 +371,11 @@ impl Engine {
             return Err(Box::new(refusal::no_budget()));
         }
         let target = &open.target;
-        let Some(dialect) = dialect::of(target.dialect) else {
+        let Some(provider) = dialect::provider(target.dialect) else {
             let failure = Failure::new(Kind::Unavailable, Stage::Connecting).ours();
             return Err(Box::new(failure.saying(format!("the dialect {} is not built in", target.dialect.name()))));
         };
-        let wire = dialect.encode(&self.request, target, &open.carry).map_err(Box::new)?;
+        let wire = provider.encode(&self.request, target, &open.carry).map_err(Box::new)?;
         if self.request.extensions.strict && !wire.dropped.is_empty() {
             let failure = Failure::new(Kind::Unavailable, Stage::Connecting).ours();
             return Err(Box::new(failure.saying(format!("x-segue-strict: it lacks {}", wire.dropped.join(", ")))));
@@ -389,7 +389,7 @@ impl Engine {
         Ok(fleet::Ask {
             target: Arc::clone(target),
             call: Call {
-                dialect,
+                provider,
                 wire,
                 expect: dialect::Expect { choices: self.request.choices },
                 connect: timeouts.connect,

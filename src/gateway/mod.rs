@@ -209,9 +209,9 @@ impl Gateway {
         // Waiting for the conversation was the turn's own time.
         let now = drive::now();
         prepared.policy.deadline = patience.saturating_sub(now.saturating_duration_since(came));
-        let dialect = dialect::of(request.origin)
+        let client = dialect::client(request.origin)
             .ok_or_else(|| Refusal::new(Reason::Internal, "dialect", "this dialect is not built in"))?;
-        let encoder = dialect.encoder(&request);
+        let encoder = client.encoder(&request);
         live.setup.spend_turn(&route.level.name);
         let relay = Relay::new(prepared.policy, prepared.candidates.clone(), now);
         Ok(Drive::new(drive::Parts {
@@ -370,7 +370,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// A connection's upstream over HTTP; `None` for a dialect that is not built in.
 pub(crate) fn dial(connection: &Connection) -> Result<Option<Arc<dyn Upstream>>, String> {
-    if dialect::of(connection.dialect).is_none() {
+    if dialect::provider(connection.dialect).is_none() {
         return Ok(None);
     }
     let http =
@@ -380,7 +380,7 @@ pub(crate) fn dial(connection: &Connection) -> Result<Option<Arc<dyn Upstream>>,
 
 /// The dialects that a client can speak to this gateway.
 pub fn speaks(id: DialectId) -> bool {
-    dialect::of(id).is_some()
+    dialect::client(id).is_some()
 }
 
 /// The most tokens that are reserved for an answer, whatever was asked for: most answers are much shorter than they may be,

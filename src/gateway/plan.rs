@@ -105,20 +105,20 @@ fn entries<'a>(level: &'a Level, request: &Request, caller: &Caller) -> Result<V
 
 fn candidate(setup: &Setup, entry: &Entry, hedge: Option<Hedge>, request: &Request) -> Candidate {
     let target = &entry.target;
-    let dialect = dialect::of(target.dialect);
+    let provider = dialect::provider(target.dialect);
     let how = match target.continuation {
         _ if setup.fleet.prefill_denied(target) => How::Instruct,
         Continuation::Prefill => How::Prefill,
         Continuation::Instruct => How::Instruct,
         // Native resumption is not built for these dialects; one that restarts is never asked to continue.
         Continuation::Auto | Continuation::Native | Continuation::Restart => {
-            dialect.map_or(How::Instruct, |d| d.how(&target.model))
+            provider.map_or(How::Instruct, |p| p.how(&target.model))
         }
     };
     let thinks = request.effort.is_some_and(|e| e > Effort::Minimal);
     Candidate {
         how,
-        echoes: dialect.is_some_and(|d| d.echoes(&target.model)),
+        echoes: provider.is_some_and(|p| p.echoes(&target.model)),
         reasons: target.reasons || thinks,
         hedge_after: hedge.and_then(|h| hedge_after(setup, entry, h)),
         normal_gap: setup.fleet.gap_percentile(target, NORMAL_GAP).unwrap_or_default(),

@@ -170,7 +170,7 @@ mod tests {
 
     fn call() -> Call {
         Call {
-            dialect: dialect::of(crate::chat::DialectId::Chat).expect("a dialect"),
+            provider: dialect::provider(crate::chat::DialectId::Chat).expect("a dialect"),
             wire: WireRequest {
                 path: "/chat/completions".to_owned(),
                 headers: Vec::new(),

@@ -31,7 +31,7 @@ async fn begin(gateway: &Gateway, id: DialectId, request: Request) -> Result<Sta
     let sends = !parts.headers.contains_key(header::EXPECT);
     let mut held = gateway.hold();
     let body = read(body, (server.max_body, server.buffer), sends, &mut held).await?;
-    let Some(dialect) = dialect::of(id) else {
+    let Some(dialect) = dialect::client(id) else {
         return Err(Refusal::new(Reason::NotFound, "unknown_route", "this dialect is not built in"));
     };
     let request = dialect.parse(&parts.headers, &body)?;

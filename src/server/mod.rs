@@ -94,7 +94,7 @@ fn key(headers: &HeaderMap) -> Option<&str> {
 
 /// An error as a whole response, in the client's dialect.
 fn refuse(id: DialectId, refusal: &Refusal) -> Response {
-    let Some(dialect) = dialect::of(id) else { return StatusCode::NOT_FOUND.into_response() };
+    let Some(dialect) = dialect::client(id) else { return StatusCode::NOT_FOUND.into_response() };
     let reply = dialect.refuse(refusal);
     let mut response = Response::new(Body::from(reply.body));
     *response.status_mut() = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

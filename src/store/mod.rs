@@ -220,7 +220,7 @@ impl fmt::Display for Unavailable {
 
 /// The common form of messages in the words of `origin`; empty if they cannot be read.
 fn common(origin: DialectId, messages: Vec<Value>) -> Vec<Message> {
-    let history = dialect::of(origin).and_then(dialect::Dialect::history);
+    let history = dialect::client(origin).map(dialect::Client::history);
     let read = history.and_then(|h| h.read(&Spoken { system: None, messages }).ok());
     let Some((system, mut messages)) = read else { return Vec::new() };
     if !system.is_empty() {

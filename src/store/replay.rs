@@ -152,7 +152,7 @@ fn instructions(system: &System, into: DialectId, history: &dyn History) -> Opti
     if system.origin == into {
         return Some((*system.words).clone());
     }
-    let other = dialect::of(system.origin)?.history()?;
+    let other = dialect::client(system.origin)?.history();
     let read: Result<_, Refusal> = other.read(&Spoken { system: Some((*system.words).clone()), messages: Vec::new() });
     history.write(&read.ok()?.0, &[]).system
 }

@@ -58,7 +58,7 @@ impl ConversationView {
     /// The view of a conversation.
     pub fn of(key: &Key, conversation: &Conversation) -> Self {
         let system = conversation.system.as_ref().and_then(|system| {
-            let history = dialect::of(system.origin)?.history()?;
+            let history = dialect::client(system.origin)?.history();
             let spoken = Spoken { system: Some((*system.words).clone()), messages: Vec::new() };
             Some(text(&history.read(&spoken).ok()?.0))
         });

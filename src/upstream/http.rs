@@ -12,7 +12,7 @@ use super::answer::{Attempt, Head, Terms};
 use super::dial::{self, Unresolved, Watch};
 use super::lanes::{Lanes, Seat};
 use super::{Call, Upstream, cause};
-use crate::dialect::WireRequest;
+use crate::dialect::Credential;
 use crate::event::Signal;
 use crate::failure::{Failure, Kind, Stage};
 use futures::stream::BoxStream;
@@ -20,7 +20,7 @@ use futures::{FutureExt, Stream, StreamExt};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Version, header};
 use reqwest::{Client, Request, Response, Url};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// What a connection of the configuration says.
 #[derive(Clone)]
@@ -134,7 +134,7 @@ impl Http {
 impl Upstream for Http {
     fn open(&self, call: Call) -> BoxStream<'static, Signal> {
         let request = self.0.request(&call);
-        let Call { dialect, expect, connect, error_body, max_event, credential, .. } = call;
+        let Call { provider, expect, connect, error_body, max_event, credential, .. } = call;
         let key = credential.or_else(|| self.0.api_key.clone());
         let (inner, outer) = (Arc::clone(&self.0), Arc::clone(&self.0));
         let opening = async move {
@@ -142,7 +142,7 @@ impl Upstream for Http {
             let (status, headers) = (response.status().as_u16(), response.headers().clone());
             Ok(Head { status, headers, body: body(response), seat })
         };
-        let attempt = Attempt::new(Terms { dialect, expect, error_body, max_event }, opening);
+        let attempt = Attempt::new(Terms { provider, expect, error_body, max_event }, opening);
         attempt.map(move |signal| outer.hush(signal, key.as_deref())).boxed()
     }
 }
@@ -154,29 +154,29 @@ impl Inner {
         let refused = |message| Failure::new(Kind::BadRequest, Stage::Connecting).ours().saying(message);
         let base = match &self.base {
             Some(base) => base.clone(),
-            None => parse_base(call.dialect.default_base_url()).map_err(refused)?,
+            None => parse_base(call.provider.default_base_url()).map_err(refused)?,
         };
         let mut request =
-            Request::new(Method::POST, address(base, call.dialect.version_segment(), &call.wire.path, &self.query));
+            Request::new(Method::POST, address(base, call.provider.version_segment(), &call.wire.path, &self.query));
         *request.headers_mut() = self.headers(call);
         *request.body_mut() = Some(call.wire.body.clone().into());
         Ok(request)
     }
 
     fn headers(&self, call: &Call) -> HeaderMap {
-        let WireRequest { headers: wire, .. } = &call.wire;
-        let mut headers = HeaderMap::with_capacity(wire.len() + self.headers.len() + 8);
+        let mut wire = call.wire.clone();
+        wire.headers.retain(|(name, _)| !is_reserved(name) && !is_credential(name));
+        let key = call.credential.as_deref().or(self.api_key.as_deref());
+        let credential = Credential { key, version: self.version.as_deref() };
+        call.provider.sign(&mut wire, &credential, SystemTime::now());
+        let mut headers = HeaderMap::with_capacity(wire.headers.len() + self.headers.len() + 8);
         headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
         headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(header::USER_AGENT, HeaderValue::from_static(USER_AGENT));
-        for (name, value) in wire.iter().filter(|(name, _)| !is_reserved(name) && !is_credential(name)) {
-            headers.append(name, value.clone());
-        }
-        let key = call.credential.as_deref().or(self.api_key.as_deref());
-        for (name, mut value) in call.dialect.authorize(key, self.version.as_deref()) {
+        for (name, mut value) in wire.headers {
             value.set_sensitive(is_credential(&name));
-            headers.insert(name, value);
+            headers.append(name, value);
         }
         for (name, value) in &self.headers {
             headers.insert(name, value.clone());

@@ -9,7 +9,7 @@
 //! connecting; `lanes` spreads HTTP/2 streams over connections; `cause` reads errors. `client` is the other direction:
 //! Segue as somebody's client.
 
-use crate::dialect::{Dialect, Expect, WireRequest};
+use crate::dialect::{Expect, Provider, WireRequest};
 use crate::event::Signal;
 use futures::stream::BoxStream;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ mod lanes;
 #[derive(Clone)]
 pub struct Call {
     /// What the provider speaks.
-    pub dialect: &'static dyn Dialect,
+    pub provider: &'static dyn Provider,
     /// The request.
     pub wire: WireRequest,
     /// What its decoder must know.

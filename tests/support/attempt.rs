@@ -19,7 +19,7 @@ pub(crate) fn http(url: &str) -> Http {
 
 pub(crate) fn call(body: &str) -> Call {
     Call {
-        dialect: &Lines,
+        provider: &Lines,
         wire: WireRequest {
             path: "/lines?alt=sse".to_owned(),
             headers: Vec::new(),

@@ -2,14 +2,15 @@
 //!
 //! `text …` says something, `error …` fails, `finish` finishes, `nothing` says nothing, `[DONE]` ends.
 
-use http::{HeaderMap, HeaderName, HeaderValue, header};
-use segue::chat::{DialectId, Request};
-use segue::dialect::{Decode, Dialect, Encode, Expect, Flow, Refusal, Reply, WireRequest};
+use http::{HeaderMap, HeaderName, header};
+use segue::chat::Request;
+use segue::dialect::{Credential, Decode, Expect, Flow, Framing, Provider, WireRequest};
 use segue::event::{Event, Finish, Step};
 use segue::failure::{Failure, Kind, Said, Stage};
 use segue::routing::Target;
 use segue::sse;
 use segue::turn::resume::{Carry, How};
+use std::time::SystemTime;
 
 pub(crate) struct Lines;
 
@@ -19,19 +20,15 @@ struct Reader {
     finished: bool,
 }
 
-impl Dialect for Lines {
-    fn id(&self) -> DialectId {
-        DialectId::Chat
-    }
-
+impl Provider for Lines {
     fn encode(&self, _: &Request, _: &Target, _: &Carry) -> Result<WireRequest, Failure> {
         unimplemented!("these tests bring their requests")
     }
 
-    fn authorize(&self, key: Option<&str>, version: Option<&str>) -> Vec<(HeaderName, HeaderValue)> {
-        let key = key.map(|key| (header::AUTHORIZATION, format!("Bearer {key}").parse().unwrap()));
-        let version = version.map(|version| (HeaderName::from_static("x-version"), version.parse().unwrap()));
-        key.into_iter().chain(version).collect()
+    fn sign(&self, request: &mut WireRequest, credential: &Credential<'_>, _: SystemTime) {
+        let key = credential.key.map(|key| (header::AUTHORIZATION, format!("Bearer {key}").parse().unwrap()));
+        let version = credential.version.map(|v| (HeaderName::from_static("x-version"), v.parse().unwrap()));
+        request.headers.extend(key.into_iter().chain(version));
     }
 
     fn classify(&self, status: u16, _: &HeaderMap, body: &[u8]) -> Failure {
@@ -41,6 +38,10 @@ impl Dialect for Lines {
             _ => Kind::BadRequest,
         };
         Failure::new(kind, Stage::Refused).saying(format!("{} bytes: {}", body.len(), String::from_utf8_lossy(body)))
+    }
+
+    fn framing(&self) -> Framing {
+        Framing::Sse
     }
 
     fn decoder(&self, _: Expect) -> Box<dyn Decode> {
@@ -70,18 +71,6 @@ impl Dialect for Lines {
 
     fn version_segment(&self) -> &'static str {
         "/v1"
-    }
-
-    fn parse(&self, _: &HeaderMap, _: &[u8]) -> Result<Request, Refusal> {
-        unimplemented!("no client speaks it")
-    }
-
-    fn encoder(&self, _: &Request) -> Box<dyn Encode> {
-        unimplemented!("no client speaks it")
-    }
-
-    fn refuse(&self, _: &Refusal) -> Reply {
-        unimplemented!("no client speaks it")
     }
 }
 

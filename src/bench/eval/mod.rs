@@ -287,7 +287,7 @@ async fn judged(judge: Option<&Judge>, case: &Case, text: &str) -> Result<bool, 
 // === helpers ===
 
 fn request(case: &Case, max_tokens: u64, reasons: bool) -> Result<chat::Request, String> {
-    let dialect = dialect::of(DialectId::Chat).ok_or("the dialect `chat` is not built in")?;
+    let dialect = dialect::client(DialectId::Chat).ok_or("the dialect `chat` is not built in")?;
     let message = |m: &super::continuity::suite::Message| {
         let role = match m.role {
             Role::User => "user",

@@ -2,7 +2,7 @@
 
 use super::Subject;
 use crate::chat::Request;
-use crate::dialect::{self, Dialect, Expect};
+use crate::dialect::{self, Expect, Provider};
 use crate::event::{Event, Signal, Step};
 use crate::failure::{Failure, Kind, Remedy, Stage};
 use crate::routing::Target;
@@ -17,7 +17,7 @@ use tokio::time::{Instant, timeout_at};
 pub(in crate::bench) struct Asker {
     target: Arc<Target>,
     upstream: Arc<dyn Upstream>,
-    dialect: &'static dyn Dialect,
+    provider: &'static dyn Provider,
     /// What the target was found not to take.
     carry: Carry,
     patience: Patience,
@@ -85,7 +85,7 @@ impl Asker {
         max_event: usize,
     ) -> Result<Self, String> {
         let Subject { target, clocks, .. } = subject;
-        let dialect = dialect::of(target.dialect)
+        let provider = dialect::provider(target.dialect)
             .ok_or_else(|| format!("the dialect `{}` is not built in", target.dialect.name()))?;
         let first = if target.reasons { clocks.thinking } else { clocks.first_token };
         let patience = Patience {
@@ -96,7 +96,7 @@ impl Asker {
         Ok(Self {
             target: Arc::clone(target),
             upstream,
-            dialect,
+            provider,
             carry: Carry::fresh(),
             patience,
             connect: clocks.connect,
@@ -122,9 +122,9 @@ impl Asker {
     }
 
     async fn hear(&self, request: &Request) -> Result<Times, Failure> {
-        let wire = self.dialect.encode(request, &self.target, &self.carry)?;
+        let wire = self.provider.encode(request, &self.target, &self.carry)?;
         let mut signals = self.upstream.open(Call {
-            dialect: self.dialect,
+            provider: self.provider,
             wire,
             expect: Expect { choices: 1 },
             connect: self.connect,

@@ -299,7 +299,7 @@ fn patient(a: Timeouts, b: Timeouts) -> Timeouts {
 
 /// The request that every target gets.
 fn request(max_tokens: u64) -> Result<chat::Request, String> {
-    let dialect = dialect::of(DialectId::Chat).ok_or("the dialect `chat` is not built in")?;
+    let dialect = dialect::client(DialectId::Chat).ok_or("the dialect `chat` is not built in")?;
     let body = json!({
         "model": "probe", "stream": true, "max_tokens": max_tokens,
         "messages": [{"role": "user", "content": PROMPT}],

@@ -6,20 +6,22 @@
 
 use super::decode::reason;
 use super::refuse;
-use super::sink::{Collected, Delta, Frames, Opening, Sink};
+use super::sink::{Delta, Opening, Sink};
+use super::stream::Stream;
+use super::whole::Whole;
 use crate::chat::{DialectId, Request};
 use crate::dialect::{Encode, End, reconcile};
 use crate::event::{Event, Extra, Finish, Identity, Place, Step, Usage};
-use bytes::{BufMut, BytesMut};
+use bytes::BytesMut;
 use serde_json::{Map, Value, json};
 use std::collections::VecDeque;
 
 /// An encoder for the answer to that request, streamed or whole.
 pub(super) fn encoder(request: &Request) -> Box<dyn Encode> {
     if request.stream {
-        Box::new(Encoder::new(request, Frames))
+        Box::new(Encoder::new(request, Stream))
     } else {
-        Box::new(Encoder::new(request, Collected::default()))
+        Box::new(Encoder::new(request, Whole::default()))
     }
 }
 
@@ -390,12 +392,6 @@ fn tally(usage: &Usage) -> Map<String, Value> {
     }
     out.entry("output_tokens").or_insert(json!(0));
     out
-}
-
-/// A piece of JSON text.
-pub(super) fn quote(text: &str, out: &mut BytesMut) {
-    // Writing to memory cannot fail, and every string has a JSON form.
-    let _ = serde_json::to_writer((&mut *out).writer(), text);
 }
 
 #[cfg(test)]

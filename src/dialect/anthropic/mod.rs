@@ -16,13 +16,15 @@ mod past;
 mod quirks;
 mod refuse;
 mod sink;
+mod stream;
 mod surrogates;
 mod thinking;
 mod translate;
 mod upstream;
+mod whole;
 
 use super::history::History;
-use super::{Decode, Dialect, Encode, Expect, Refusal, Reply, WireRequest};
+use super::{Client, Credential, Decode, Dialect, Encode, Expect, Framing, Provider, Refusal, Reply, WireRequest};
 use crate::chat::{DialectId, Request};
 use crate::event::Step;
 use crate::failure::{Failure, Kind, Stage};
@@ -30,6 +32,7 @@ use crate::routing::Target;
 use crate::turn::resume::{Carry, How};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
+use std::time::SystemTime;
 
 /// The dialect.
 #[derive(Debug)]
@@ -45,24 +48,36 @@ impl Dialect for Anthropic {
         DialectId::Anthropic
     }
 
+    fn provider(&self) -> &'static dyn Provider {
+        &Self
+    }
+
+    fn client(&self) -> Option<&'static dyn Client> {
+        Some(&Self)
+    }
+}
+
+impl Provider for Anthropic {
     fn encode(&self, request: &Request, target: &Target, carry: &Carry) -> Result<WireRequest, Failure> {
         upstream::encode(request, target, carry)
     }
 
-    fn authorize(&self, key: Option<&str>, version: Option<&str>) -> Vec<(HeaderName, HeaderValue)> {
-        let mut headers = Vec::with_capacity(2);
-        if let Some(Ok(mut key)) = key.map(HeaderValue::from_str) {
+    fn sign(&self, request: &mut WireRequest, credential: &Credential<'_>, _now: SystemTime) {
+        if let Some(Ok(mut key)) = credential.key.map(HeaderValue::from_str) {
             key.set_sensitive(true);
-            headers.push((HeaderName::from_static("x-api-key"), key));
+            request.set_header(HeaderName::from_static("x-api-key"), key);
         }
-        if let Ok(version) = HeaderValue::from_str(version.unwrap_or(VERSION)) {
-            headers.push((HeaderName::from_static("anthropic-version"), version));
+        if let Ok(version) = HeaderValue::from_str(credential.version.unwrap_or(VERSION)) {
+            request.set_header(HeaderName::from_static("anthropic-version"), version);
         }
-        headers
     }
 
     fn classify(&self, status: u16, headers: &HeaderMap, body: &[u8]) -> Failure {
         classify::response(status, headers, body)
+    }
+
+    fn framing(&self) -> Framing {
+        Framing::Sse
     }
 
     fn decoder(&self, _: Expect) -> Box<dyn Decode> {
@@ -96,7 +111,9 @@ impl Dialect for Anthropic {
     fn version_segment(&self) -> &'static str {
         "/v1"
     }
+}
 
+impl Client for Anthropic {
     fn parse(&self, headers: &HeaderMap, body: &[u8]) -> Result<Request, Refusal> {
         client::parse(headers, body)
     }
@@ -106,10 +123,10 @@ impl Dialect for Anthropic {
     }
 
     fn refuse(&self, refusal: &Refusal) -> Reply {
-        refuse::refuse(refusal)
+        refuse::reply(refusal)
     }
 
-    fn history(&self) -> Option<&'static dyn History> {
-        Some(&Self)
+    fn history(&self) -> &'static dyn History {
+        &Self
     }
 }

@@ -22,7 +22,7 @@ const TYPES: [&str; 11] = [
 ];
 
 /// A whole response.
-pub(super) fn refuse(refusal: &Refusal) -> Reply {
+pub(super) fn reply(refusal: &Refusal) -> Reply {
     let mut headers = vec![(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
     if let Some(wait) = refusal.retry_after {
         let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);

@@ -1,6 +1,6 @@
 //! OpenAI Chat Completions, and the many that speak it.
 //!
-//! Towards providers: `upstream` writes requests (`foreign` those of other dialects), `decode` reads streams with
+//! Towards providers: `upstream` writes requests (`translate` those of other dialects), `decode` reads streams with
 //! `wire`, `choice`, `halves` and `calls`, `answer` whole bodies, `classify` errors. Towards clients: `client` reads
 //! requests, `stream` and `whole` write answers, `refuse` errors; `past` knows kept conversations. What single vendors do otherwise is data in
 //! `quirks`.
@@ -11,12 +11,12 @@ mod choice;
 mod classify;
 mod client;
 mod decode;
-mod foreign;
 mod halves;
 mod past;
 mod quirks;
 mod refuse;
 mod stream;
+mod translate;
 mod upstream;
 mod usage;
 mod whole;
@@ -26,39 +26,55 @@ mod wire;
 mod tests;
 
 use super::history::History;
-use super::{Decode, Dialect, Encode, Expect, Refusal, Reply, WireRequest};
+use super::{Client, Credential, Decode, Dialect, Encode, Expect, Framing, Provider, Refusal, Reply, WireRequest};
 use crate::chat::{DialectId, Request};
 use crate::event::Step;
 use crate::failure::Failure;
 use crate::routing::Target;
 use crate::turn::resume::{Carry, How};
-use http::{HeaderMap, HeaderName, HeaderValue, header};
+use http::{HeaderMap, HeaderValue, header};
+use std::time::SystemTime;
 
 /// The dialect.
 #[derive(Debug)]
 pub struct Chat;
+
+// === impl Chat ===
 
 impl Dialect for Chat {
     fn id(&self) -> DialectId {
         DialectId::Chat
     }
 
+    fn provider(&self) -> &'static dyn Provider {
+        &Self
+    }
+
+    fn client(&self) -> Option<&'static dyn Client> {
+        Some(&Self)
+    }
+}
+
+impl Provider for Chat {
     fn encode(&self, request: &Request, target: &Target, carry: &Carry) -> Result<WireRequest, Failure> {
         upstream::encode(request, target, carry)
     }
 
-    fn authorize(&self, key: Option<&str>, _version: Option<&str>) -> Vec<(HeaderName, HeaderValue)> {
-        let value = key.and_then(|key| HeaderValue::try_from(format!("Bearer {key}")).ok());
-        let bearer = value.map(|mut value| {
+    fn sign(&self, request: &mut WireRequest, credential: &Credential<'_>, _now: SystemTime) {
+        let value = credential.key.and_then(|key| HeaderValue::try_from(format!("Bearer {key}")).ok());
+        if let Some(mut value) = value {
             value.set_sensitive(true);
-            (header::AUTHORIZATION, value)
-        });
-        bearer.into_iter().collect()
+            request.set_header(header::AUTHORIZATION, value);
+        }
     }
 
     /// A time to ask again is left out where the provider says `x-should-retry: false`.
     fn classify(&self, status: u16, headers: &HeaderMap, body: &[u8]) -> Failure {
         classify::response(status, headers, body)
+    }
+
+    fn framing(&self) -> Framing {
+        Framing::Sse
     }
 
     fn decoder(&self, expect: Expect) -> Box<dyn Decode> {
@@ -84,7 +100,9 @@ impl Dialect for Chat {
     fn version_segment(&self) -> &'static str {
         "/v1"
     }
+}
 
+impl Client for Chat {
     fn parse(&self, headers: &HeaderMap, body: &[u8]) -> Result<Request, Refusal> {
         client::parse(headers, body)
     }
@@ -97,7 +115,7 @@ impl Dialect for Chat {
         refuse::reply(refusal)
     }
 
-    fn history(&self) -> Option<&'static dyn History> {
-        Some(&Self)
+    fn history(&self) -> &'static dyn History {
+        &Self
     }
 }

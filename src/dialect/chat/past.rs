@@ -1,6 +1,6 @@
 //! Conversations that are kept, in the words of this API.
 
-use super::{Chat, client, foreign, stream};
+use super::{Chat, client, stream, translate};
 use crate::chat::{Message, Part, Request};
 use crate::dialect::Refusal;
 use crate::dialect::history::{History, Spoken, mend_each};
@@ -31,10 +31,10 @@ impl History for Chat {
 
     fn write(&self, system: &[Part], messages: &[Message]) -> Spoken {
         let mut dropped = Vec::new();
-        let system = foreign::conversation(system, &[], &mut dropped);
+        let system = translate::conversation(system, &[], &mut dropped);
         Spoken {
             system: (!system.is_empty()).then_some(Value::Array(system)),
-            messages: foreign::conversation(&[], messages, &mut dropped),
+            messages: translate::conversation(&[], messages, &mut dropped),
         }
     }
 

@@ -7,7 +7,7 @@
 
 use super::refuse;
 use crate::chat::{DialectId, Minted, Request};
-use crate::dialect::{Encode, End, reconcile};
+use crate::dialect::{Encode, End, json, reconcile};
 use crate::event::{Event, Extra, Finish, Identity, Place, Step};
 use bytes::{BufMut, Bytes, BytesMut};
 use serde_json::{Map, Value};
@@ -113,19 +113,19 @@ impl Stream {
             Event::Text { choice, text } => {
                 if self.field(*choice, CONTENT, out) {
                     out.put_slice(b"\"content\":");
-                    string(text, out);
+                    json::string(text, out);
                 }
             }
             Event::Reasoning { choice, text } => {
                 if self.field(*choice, REASONING, out) {
                     out.put_slice(b"\"reasoning_content\":");
-                    string(text, out);
+                    json::string(text, out);
                 }
             }
             Event::Refusal { choice, text } => {
                 if self.field(*choice, REFUSAL, out) {
                     out.put_slice(b"\"refusal\":");
-                    string(text, out);
+                    json::string(text, out);
                 }
             }
             Event::ToolOpen { choice, call, id, name } => {
@@ -142,14 +142,14 @@ impl Stream {
                 if self.old {
                     if at == Some(0) && self.field(*choice, CALLS, out) {
                         out.put_slice(b"\"function_call\":{\"arguments\":");
-                        string(args, out);
+                        json::string(args, out);
                         out.put_u8(b'}');
                     }
                 } else if let Some(at) = at
                     && self.field(*choice, CALLS, out)
                 {
                     let _ = write!(out, "\"tool_calls\":[{{\"index\":{at},\"function\":{{\"arguments\":");
-                    string(args, out);
+                    json::string(args, out);
                     out.put_slice(b"}}]");
                 }
             }
@@ -177,13 +177,13 @@ impl Stream {
         let mut head = BytesMut::with_capacity(160);
         head.put_slice(b"data: {\"id\":");
         if id.is_empty() {
-            string(&format!("chatcmpl-{:032x}", self.minted.id), &mut head);
+            json::string(&format!("chatcmpl-{:032x}", self.minted.id), &mut head);
         } else {
-            string(id, &mut head);
+            json::string(id, &mut head);
         }
         let created = if *created > 0 { *created } else { self.minted.unix };
         let _ = write!(head, ",\"object\":\"chat.completion.chunk\",\"created\":{created},\"model\":");
-        string(if model.is_empty() { &self.model } else { model }, &mut head);
+        json::string(if model.is_empty() { &self.model } else { model }, &mut head);
         head.put_slice(b",\"choices\":[");
         self.head = head.to_vec();
     }
@@ -237,7 +237,7 @@ impl Stream {
         }
         out.put_slice(b",\"finish_reason\":");
         match open.finish {
-            Some(word) => string(word, out),
+            Some(word) => json::string(word, out),
             None => out.put_slice(b"null"),
         }
         out.put_slice(b"}]");
@@ -248,7 +248,7 @@ impl Stream {
     fn put_tops(&mut self, out: &mut BytesMut) {
         for (name, value) in std::mem::take(&mut self.tops) {
             out.put_u8(b',');
-            member(&name, &value, out);
+            json::member(&name, &value, out);
         }
         self.tops_bound = false;
     }
@@ -272,22 +272,22 @@ impl Stream {
         choice.calls.push(call);
         if self.old {
             out.put_slice(b"\"function_call\":{\"name\":");
-            string(name, out);
+            json::string(name, out);
             out.put_slice(b",\"arguments\":");
-            string(args, out);
+            json::string(args, out);
             out.put_u8(b'}');
             return;
         }
         let _ = write!(out, "\"tool_calls\":[{{\"index\":{at},\"id\":");
         if id.is_empty() {
-            string(&call_id(self.minted, index, at), out);
+            json::string(&call_id(self.minted, index, at), out);
         } else {
-            string(id, out);
+            json::string(id, out);
         }
         out.put_slice(b",\"type\":\"function\",\"function\":{\"name\":");
-        string(name, out);
+        json::string(name, out);
         out.put_slice(b",\"arguments\":");
-        string(args, out);
+        json::string(args, out);
         out.put_slice(b"}}]");
     }
 
@@ -323,7 +323,7 @@ impl Stream {
                 for (name, value) in &extra.fields {
                     let calls = name == "tool_calls";
                     if self.field(index, if calls { CALLS } else { 0 }, out) {
-                        member(name, value, out);
+                        json::member(name, value, out);
                         let choice = usize::try_from(index).ok().and_then(|at| self.choices.get_mut(at));
                         if let Some(choice) = choice.filter(|_| calls) {
                             choice.others += 1;
@@ -348,7 +348,7 @@ impl Stream {
                 }
                 for (name, value) in &extra.fields {
                     out.put_u8(b',');
-                    member(name, value, out);
+                    json::member(name, value, out);
                 }
             }
             Place::Whole => {}
@@ -391,7 +391,7 @@ impl Encode for Stream {
                     out.put_u8(b']');
                     if self.usage {
                         out.put_u8(b',');
-                        member("usage", &super::usage::write(usage), out);
+                        json::member("usage", &super::usage::write(usage), out);
                     }
                     self.put_tops(out);
                     out.put_slice(b"}\n\n");
@@ -400,7 +400,7 @@ impl Encode for Stream {
             }
             End::Failed(refusal) => {
                 out.put_slice(b"data: ");
-                json(&refuse::body(refusal), out);
+                json::value(&refuse::body(refusal), out);
                 out.put_slice(b"\n\n");
             }
         }
@@ -441,19 +441,4 @@ pub(super) fn finish_word(reason: &Finish, calls: usize, old: bool) -> &'static 
 /// An id for a call whose provider gave it none: a turn's own and a different one for each.
 pub(super) fn call_id(minted: Minted, choice: u32, at: usize) -> String {
     format!("call_{:020x}{choice:02x}{at:02x}", minted.id & ((1 << 80) - 1))
-}
-
-fn member(name: &str, value: &Value, out: &mut BytesMut) {
-    string(name, out);
-    out.put_u8(b':');
-    json(value, out);
-}
-
-fn string(text: &str, out: &mut BytesMut) {
-    // Writing to a buffer in memory does not fail, and text is always JSON.
-    let _ = serde_json::to_writer(out.writer(), text);
-}
-
-fn json(value: &Value, out: &mut BytesMut) {
-    let _ = serde_json::to_writer(out.writer(), value);
 }

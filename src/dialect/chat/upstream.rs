@@ -2,10 +2,10 @@
 //!
 //! A request that came in this dialect is edited, not rewritten: every field goes on as it stands, known or not, and
 //! the history is the very same values in each leg, so that prompt caches hit. One from another dialect is first
-//! written in this one (`foreign`) and then goes the same way.
+//! written in this one (`translate`) and then goes the same way.
 
-use super::foreign;
 use super::quirks::{self, Prefill};
+use super::translate;
 use crate::chat::{DialectId, Request, tokens};
 use crate::dialect::{WireRequest, note};
 use crate::failure::{Failure, Kind, Stage};
@@ -34,7 +34,7 @@ pub(super) fn encode(request: &Request, target: &Target, carry: &Carry) -> Resul
     let raw = if request.origin == DialectId::Chat {
         &request.raw
     } else {
-        written = foreign::write(request, target, &mut dropped);
+        written = translate::write(request, target, &mut dropped);
         &written
     };
     let drops = |field: &str| target.drops.iter().chain(&carry.drops).any(|d| d == field);
@@ -259,7 +259,7 @@ fn least(asked: &Value) -> &str {
 }
 
 fn drop_field(origin: DialectId, name: &str, dropped: &mut Vec<String>) {
-    note(dropped, foreign::client_name(origin, name));
+    note(dropped, translate::client_name(origin, name));
 }
 
 /// Below the base URL and its version segment.

@@ -118,7 +118,7 @@ fn target(model: &str) -> Arc<Target> {
 fn ask(model: &str) -> Ask {
     let wire = WireRequest { path: "/x".into(), headers: Vec::new(), body: Bytes::new(), dropped: Vec::new() };
     let call = Call {
-        dialect: dialect::of(DialectId::Chat).unwrap(),
+        provider: dialect::provider(DialectId::Chat).unwrap(),
         wire,
         expect: Expect { choices: 1 },
         connect: SECOND,

@@ -12,7 +12,7 @@ use std::time::Duration;
 fn call(content: &str) -> Call {
     let body = serde_json::json!({"model": "m", "stream": true, "messages": [{"role": "user", "content": content}]});
     Call {
-        dialect: dialect::of(crate::chat::DialectId::Chat).expect("a dialect"),
+        provider: dialect::provider(crate::chat::DialectId::Chat).expect("a dialect"),
         wire: WireRequest {
             path: "/chat/completions".to_owned(),
             headers: Vec::new(),

@@ -12,16 +12,16 @@ fn turn() -> Arc<str> {
 
 fn chat(messages: &Value) -> Request {
     let body = json!({"model": "m", "messages": messages, "weird": [1.50, "a"]});
-    dialect::of(DialectId::Chat).unwrap().parse(&HeaderMap::new(), body.to_string().as_bytes()).unwrap()
+    dialect::client(DialectId::Chat).unwrap().parse(&HeaderMap::new(), body.to_string().as_bytes()).unwrap()
 }
 
 fn claude(messages: &Value) -> Request {
     let body = json!({"model": "m", "max_tokens": 9, "messages": messages});
-    dialect::of(DialectId::Anthropic).unwrap().parse(&HeaderMap::new(), body.to_string().as_bytes()).unwrap()
+    dialect::client(DialectId::Anthropic).unwrap().parse(&HeaderMap::new(), body.to_string().as_bytes()).unwrap()
 }
 
 fn words(origin: DialectId) -> &'static dyn History {
-    dialect::of(origin).unwrap().history().unwrap()
+    dialect::client(origin).unwrap().history()
 }
 
 fn user(text: &str) -> Value {

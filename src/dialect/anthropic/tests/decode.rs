@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test's panic is its report")]
 
 use super::Decoder;
-use crate::dialect::{Decode, Dialect, Expect, Flow, anthropic::Anthropic};
+use crate::dialect::{Decode, Expect, Flow, Provider, anthropic::Anthropic};
 use crate::event::{Event, Finish, Step};
 use crate::failure::Kind;
 use crate::sse;

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test's panic is its report")]
 
 use crate::chat::{DialectId, Minted, Request};
-use crate::dialect::{Dialect, End, Reason, Refusal, anthropic::Anthropic};
+use crate::dialect::{Client, End, Reason, Refusal, anthropic::Anthropic};
 use crate::event::{Event, Extra, Finish, Identity, Place, Step, Usage};
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;

@@ -1,7 +1,7 @@
 //! How errors are worded.
 #![expect(clippy::unwrap_used, reason = "a test's panic is its report")]
 
-use super::{body, refuse};
+use super::body;
 use crate::dialect::{Reason, Refusal};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -21,7 +21,7 @@ fn each_reason_has_its_status_and_type() {
         (Reason::Unavailable, 503, "overloaded_error"),
         (Reason::Timeout, 504, "timeout_error"),
     ] {
-        let reply = refuse(&Refusal::new(reason, "c", "m"));
+        let reply = super::reply(&Refusal::new(reason, "c", "m"));
         let told: Value = serde_json::from_slice(&reply.body).unwrap();
         assert_eq!(reply.status, status);
         assert_eq!(
@@ -46,7 +46,7 @@ fn headers_say_when_to_come_back_and_that_the_gateway_has_tried() {
     let mut refusal = Refusal::new(Reason::Limited, "rate_limit_key", "slow").about("model");
     refusal.retry_after = Some(Duration::from_millis(1200));
     refusal.attempts = vec!["a/m: RateLimited".to_owned()];
-    let reply = refuse(&refusal);
+    let reply = super::reply(&refusal);
     let header =
         |name: &str| reply.headers.iter().find(|(n, _)| n == name).map(|(_, v)| v.to_str().unwrap().to_owned());
     assert_eq!(header("retry-after").as_deref(), Some("2"));
@@ -55,5 +55,5 @@ fn headers_say_when_to_come_back_and_that_the_gateway_has_tried() {
     let told: Value = serde_json::from_slice(&reply.body).unwrap();
     assert_eq!(told["error"]["details"]["attempts"], json!(["a/m: RateLimited"]));
     assert_eq!(told["error"]["details"]["param"], "model");
-    assert!(refuse(&Refusal::new(Reason::Key, "k", "m")).headers.iter().all(|(n, _)| n != "x-should-retry"));
+    assert!(super::reply(&Refusal::new(Reason::Key, "k", "m")).headers.iter().all(|(n, _)| n != "x-should-retry"));
 }

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test's panic is its report")]
 
 use crate::chat::{DialectId, Extensions, Format, Media, Message, Minted, Part, Request, Role, Tool, ToolChoice};
-use crate::dialect::{Dialect, anthropic::Anthropic};
+use crate::dialect::{Provider, anthropic::Anthropic};
 use crate::routing::Target;
 use crate::turn::resume::{Anchor, Carry, Continue, How, Origin};
 use serde_json::{Map, Value, json};

@@ -2,11 +2,13 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test's panic is its report")]
 
 use crate::chat::{DialectId, Request};
-use crate::dialect::{Dialect, anthropic::Anthropic};
+use crate::dialect::{Client, Credential, Provider, WireRequest, anthropic::Anthropic};
 use crate::routing::Target;
 use crate::turn::resume::{Anchor, Carry, Continue, How, Origin};
-use http::HeaderMap;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
+use std::time::SystemTime;
 
 fn parse(body: &Value) -> Request {
     Anthropic.parse(&HeaderMap::new(), body.to_string().as_bytes()).expect("a request")
@@ -191,16 +193,22 @@ fn beta_headers_go_to_this_dialect_and_zero_tokens_are_a_request() {
 
 #[test]
 fn credentials_are_the_targets_own() {
+    let signed = |key, version| {
+        // What stands there under the name of one of them is replaced.
+        let headers = vec![(HeaderName::from_static("anthropic-version"), HeaderValue::from_static("1"))];
+        let mut wire = WireRequest { path: String::new(), headers, body: Bytes::new(), dropped: Vec::new() };
+        Anthropic.sign(&mut wire, &Credential { key, version }, SystemTime::UNIX_EPOCH);
+        wire.headers
+    };
     let pairs = |key, version| -> Vec<(String, String)> {
-        let headers = Anthropic.authorize(key, version);
-        headers.iter().map(|(n, v)| (n.to_string(), v.to_str().unwrap().to_owned())).collect()
+        signed(key, version).iter().map(|(n, v)| (n.to_string(), v.to_str().unwrap().to_owned())).collect()
     };
     let own = |list: &[(&str, &str)]| -> Vec<(String, String)> {
         list.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect()
     };
     assert_eq!(pairs(Some("k"), None), own(&[("x-api-key", "k"), ("anthropic-version", "2023-06-01")]));
     assert_eq!(pairs(None, Some("2026-10-21")), own(&[("anthropic-version", "2026-10-21")]));
-    assert!(Anthropic.authorize(Some("k"), None)[0].1.is_sensitive());
+    assert!(signed(Some("k"), None)[0].1.is_sensitive());
     assert_eq!(Anthropic.how("claude-haiku-4-5"), How::Prefill);
     assert_eq!(Anthropic.how("claude-haiku-5-5"), How::Instruct);
 }

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test's panic is its report")]
 
-use crate::dialect::Dialect;
+use crate::dialect::Provider;
 use crate::dialect::chat::Chat;
 use crate::failure::{Failure, Kind, Remedy, RetryAt, Said, Stage};
 use http::{HeaderMap, HeaderName};

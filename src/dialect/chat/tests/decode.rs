@@ -5,7 +5,7 @@
 use super::{delta, finish, short, sse, steps, told, tools};
 use crate::chat::DialectId;
 use crate::dialect::chat::Chat;
-use crate::dialect::{Dialect, Expect, Flow};
+use crate::dialect::{Expect, Flow, Provider};
 use crate::event::{Event, Identity, Place, Step};
 use crate::failure::{Kind, Stage};
 use proptest::prelude::{any, prop, proptest};

@@ -5,10 +5,12 @@
 use super::{request, target};
 use crate::chat::{DialectId, Effort, Format, Media, Message, Minted, Part, Request, Role, Tool, ToolChoice};
 use crate::dialect::chat::Chat;
-use crate::dialect::{Dialect, WireRequest};
+use crate::dialect::{Credential, Provider, WireRequest};
 use crate::routing::Target;
 use crate::turn::resume::{Anchor, Carry, Continue, How, Origin};
+use bytes::Bytes;
 use serde_json::{Map, Value, json};
+use std::time::SystemTime;
 
 fn encode(request: &Request, target: &Target, carry: &Carry) -> (Value, WireRequest) {
     let wire = Chat.encode(request, target, carry).unwrap();
@@ -261,12 +263,18 @@ fn targets_that_reason_are_asked_in_their_words() {
 
 #[test]
 fn credentials_are_bearers() {
-    let headers = Chat.authorize(Some("key"), None);
+    let signed = |key| {
+        let mut wire =
+            WireRequest { path: String::new(), headers: Vec::new(), body: Bytes::new(), dropped: Vec::new() };
+        Chat.sign(&mut wire, &Credential { key, version: None }, SystemTime::UNIX_EPOCH);
+        wire.headers
+    };
+    let headers = signed(Some("key"));
     assert!(
         headers.len() == 1
             && headers[0].0 == "authorization"
             && headers[0].1 == "Bearer key"
             && headers[0].1.is_sensitive()
     );
-    assert!(Chat.authorize(None, None).is_empty() && Chat.authorize(Some("a\nb"), None).is_empty());
+    assert!(signed(None).is_empty() && signed(Some("a\nb")).is_empty());
 }

@@ -11,7 +11,7 @@ mod stream;
 
 use super::Chat;
 use crate::chat::{DialectId, Request};
-use crate::dialect::{Dialect, Expect, Flow};
+use crate::dialect::{Client, Expect, Flow, Provider};
 use crate::event::{Event, Step};
 use crate::failure::Failure;
 use crate::routing::Target;

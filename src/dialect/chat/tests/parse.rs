@@ -5,7 +5,7 @@
 use super::request;
 use crate::chat::{DialectId, Effort, Format, Media, Part, Role, ToolChoice};
 use crate::dialect::chat::Chat;
-use crate::dialect::{Dialect, Reason, Refusal};
+use crate::dialect::{Client, Reason, Refusal};
 use http::HeaderMap;
 use serde_json::{Value, json};
 use std::time::Duration;

@@ -5,7 +5,7 @@
 use super::{delta, finish, request, steps};
 use crate::chat::{DialectId, Minted, Request};
 use crate::dialect::chat::Chat;
-use crate::dialect::{Dialect, End, Expect, Reason, Refusal};
+use crate::dialect::{Client, End, Expect, Provider, Reason, Refusal};
 use crate::event::{Event, Extra, Finish, Identity, Place, Step, Usage};
 use bytes::{Bytes, BytesMut};
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
