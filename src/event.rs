@@ -5,7 +5,7 @@
 //! what has no common form travels as [`Event::Extra`] and survives only within its own dialect.
 
 use crate::chat::DialectId;
-use crate::failure::Failure;
+use crate::failure::{Declined, Failure};
 use bytes::Bytes;
 use serde_json::{Map, Value};
 use smallvec::SmallVec;
@@ -189,6 +189,8 @@ pub enum Signal {
     Ended,
     /// The attempt is over, and the answer is not whole; nothing follows.
     Failed(Box<Failure>),
+    /// It is not made; nothing was sent and nothing follows.
+    Declined(Box<Declined>),
 }
 
 // === impl Event ===

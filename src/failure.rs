@@ -5,6 +5,10 @@
 
 use std::time::{Duration, SystemTime};
 
+mod declined;
+
+pub use declined::Declined;
+
 /// One failed attempt.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
@@ -103,8 +107,6 @@ pub enum Source {
     Upstream,
     /// Segue: limits, circuits, deadlines.
     Gateway,
-    /// The client.
-    Client,
 }
 
 /// When a target may be asked again.

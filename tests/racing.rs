@@ -6,7 +6,7 @@
 use proptest::prelude::*;
 use segue::chat::DialectId;
 use segue::event::{Event, Finish, Signal, Step};
-use segue::failure::{Failure, Kind, Stage};
+use segue::failure::{Declined, Failure, Kind, Stage};
 use segue::relay::{Action, AttemptId, Open, Outcome, Policy, Relay};
 use segue::routing::plan::Candidate;
 use segue::routing::{Level, Pace, Target, Timeouts};
@@ -32,6 +32,8 @@ enum Move {
     Empty(usize),
     /// It fails.
     Fail(usize, Kind),
+    /// It is not made.
+    Decline(usize, bool),
     /// The client stops reading, or reads again.
     Block(bool),
 }
@@ -42,7 +44,8 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
         Just(Kind::ServerError),
         Just(Kind::Overloaded),
         Just(Kind::Truncated),
-        Just(Kind::Unavailable)
+        Just(Kind::RateLimited),
+        Just(Kind::BadRequest)
     ];
     let one = prop_oneof![
         4 => prop_oneof![0..50_u64, 50..600_u64, 600..4000_u64].prop_map(Move::Pass),
@@ -52,6 +55,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
         2 => (0..2_usize).prop_map(Move::Finish),
         1 => (0..2_usize).prop_map(Move::Empty),
         1 => (0..2_usize, kind).prop_map(|(who, kind)| Move::Fail(who, kind)),
+        1 => (0..2_usize, any::<bool>()).prop_map(|(who, unpaid)| Move::Decline(who, unpaid)),
         1 => any::<bool>().prop_map(Move::Block),
     ];
     proptest::collection::vec(one, 1..120)
@@ -157,6 +161,10 @@ impl Race {
             Move::Fail(who, kind) => {
                 self.running.get(*who).map(|r| (r.id, Signal::Failed(Box::new(Failure::new(*kind, Stage::Streaming)))))
             }
+            Move::Decline(who, unpaid) => self.running.get(*who).filter(|r| !r.said).map(|running| {
+                let why = if *unpaid { Declined::Budget } else { Declined::CircuitOpen { until: None } };
+                (running.id, Signal::Declined(Box::new(why)))
+            }),
         };
         if let Some((id, signal)) = signal {
             self.relay.handle_signal(id, signal, self.now);
@@ -170,6 +178,7 @@ impl Race {
             prop_assert!(self.outcome.is_none(), "{action:?} after the end");
             match action {
                 Action::Open(open) => self.open(&open, most)?,
+                Action::Pay { id } => prop_assert!(!self.opened.contains_key(&id), "{:?} is paid for late", id),
                 Action::Drop { id, .. } => {
                     prop_assert_eq!(self.opened.insert(id, true), Some(false), "{:?} is dropped once", id);
                     self.running.retain(|r| r.id != id);
@@ -257,5 +266,5 @@ proptest! {
 
 /// An attempt that could not be made is no try.
 fn unavailable(steps: &[Move]) -> usize {
-    steps.iter().filter(|step| matches!(step, Move::Fail(_, Kind::Unavailable))).count()
+    steps.iter().filter(|step| matches!(step, Move::Decline(..))).count()
 }

@@ -6,7 +6,7 @@
 //! level's budget, an open circuit is passed over. Only the sockets are missing.
 
 use crate::event::{Event, Signal};
-use crate::failure::{Failure, Kind, Stage, Verdict};
+use crate::failure::{Declined, Verdict};
 use crate::fleet::{FIRST_TOKENS, GAPS, PERIOD};
 use crate::gateway::NORMAL_GAP;
 use crate::health::breaker::{self, Breaker, State, Ticket, Transition};
@@ -206,16 +206,14 @@ impl World {
 // === impl Host for World ===
 
 impl Host for World {
-    fn ask(&mut self, open: &Open, now: Instant) -> Result<(), Box<Failure>> {
+    fn ask(&mut self, open: &Open, now: Instant) -> Result<(), Declined> {
         let paid = match open.cause {
             Cause::Hedge => self.hedge.withdraw(),
             Cause::Suspect | Cause::Pace => self.suspicion.withdraw(),
             Cause::First | Cause::Fallback | Cause::Retry | Cause::Continuation => true,
         };
         if !paid {
-            let mut failure = unavailable("the level's budget for challengers is spent");
-            crate::relay::NO_BUDGET.clone_into(&mut failure.said.code);
-            return Err(failure);
+            return Err(Declined::Budget);
         }
         let last_resort = self.last_resort.contains(&self.turn);
         let may_try = last_resort || (!open.delivered && open.others);
@@ -232,7 +230,7 @@ impl Host for World {
                     (true, false) => breaker.admit(now),
                     (true, true) => breaker.admit_anyway(now),
                 };
-                Some(ticket.ok_or_else(|| unavailable("the circuit is open"))?)
+                Some(ticket.ok_or(Declined::CircuitOpen { until: None })?)
             }
         };
         let flight = Flight { ticket, sent: now, progress: None, thinking: false };
@@ -291,10 +289,6 @@ impl Host for World {
 }
 
 // === helpers ===
-
-fn unavailable(why: &str) -> Box<Failure> {
-    Box::new(Failure::new(Kind::Unavailable, Stage::Connecting).ours().saying(why))
-}
 
 /// Tokens of every prompt.
 pub(super) const PROMPT: u64 = 500;

@@ -4,7 +4,7 @@ use super::gate::{Gate, Wish};
 use super::lease::Lease;
 use super::{line, now};
 use crate::event::Signal;
-use crate::failure::{Failure, Kind, Stage, Verdict};
+use crate::failure::{Declined, Failure, Kind, Stage, Verdict};
 use crate::upstream::Call;
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, Stream, StreamExt};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 /// A stream of what happens to one attempt: `Queued`, and once the connection's quota grants it, what the upstream says.
-/// Or a single `Failed`, if it is not made.
+/// Or `Declined`, if it is not made.
 ///
 /// To drop it is to cancel it: its connection is closed, and its place, slot, reservation and ticket go back. Its end is
 /// not yet its verdict: whoever reads it says with [`Attempt::settle`] what it was worth. Unsaid, it says nothing on the
@@ -27,11 +27,11 @@ pub struct Attempt {
 
 enum Phase {
     /// It is not made.
-    Refused(Box<Failure>),
+    Refused(Box<Declined>),
     /// Nobody has listened yet.
     Asked(Box<(Arc<Gate>, Wish, Call)>),
     /// In line.
-    Queued(BoxFuture<'static, Result<Lease, Failure>>, Box<Call>),
+    Queued(BoxFuture<'static, Result<Lease, Declined>>, Box<Call>),
     /// On the wire.
     Open(BoxStream<'static, Signal>),
     Over,
@@ -40,8 +40,8 @@ enum Phase {
 // === impl Attempt ===
 
 impl Attempt {
-    pub(super) fn refused(failure: Failure) -> Self {
-        Self { phase: Phase::Refused(Box::new(failure)), lease: None }
+    pub(super) fn refused(declined: Declined) -> Self {
+        Self { phase: Phase::Refused(Box::new(declined)), lease: None }
     }
 
     pub(super) fn queued(gate: Arc<Gate>, wish: Wish, call: Call) -> Self {
@@ -57,9 +57,9 @@ impl Attempt {
         }
     }
 
-    fn over(&mut self, failure: Failure) -> Signal {
+    fn over(&mut self, declined: Declined) -> Signal {
         self.phase = Phase::Over;
-        Signal::Failed(Box::new(failure))
+        Signal::Declined(Box::new(declined))
     }
 }
 
@@ -71,7 +71,7 @@ impl Stream for Attempt {
         loop {
             match std::mem::replace(&mut this.phase, Phase::Over) {
                 Phase::Over => return Poll::Ready(None),
-                Phase::Refused(failure) => return Poll::Ready(Some(this.over(*failure))),
+                Phase::Refused(declined) => return Poll::Ready(Some(this.over(*declined))),
                 Phase::Asked(asked) => {
                     let (gate, wish, call) = *asked;
                     this.phase = Phase::Queued(Box::pin(line::stand(gate, wish)), Box::new(call));
@@ -82,7 +82,7 @@ impl Stream for Attempt {
                         this.phase = Phase::Queued(line, call);
                         return Poll::Pending;
                     }
-                    Poll::Ready(Err(failure)) => return Poll::Ready(Some(this.over(failure))),
+                    Poll::Ready(Err(declined)) => return Poll::Ready(Some(this.over(declined))),
                     Poll::Ready(Ok(lease)) => {
                         this.phase = Phase::Open(lease.gate.upstream.open(*call));
                         this.lease = Some(lease);
@@ -109,7 +109,7 @@ impl Attempt {
         let broken =
             || Box::new(Failure::new(Kind::Truncated, Stage::Streaming).saying("the attempt ended without a word"));
         let signal = heard.unwrap_or_else(|| Signal::Failed(broken()));
-        if let Signal::Ended | Signal::Failed(_) = signal {
+        if let Signal::Ended | Signal::Failed(_) | Signal::Declined(_) = signal {
             // First the connection, then the slot: whoever gets it must find the provider free.
             self.phase = Phase::Over;
         }

@@ -2,8 +2,8 @@
 
 use super::rests::{Resting, Rests};
 use super::view::{CircuitView, Journal, wall};
-use super::{Availability, Connection, ConnectionLimits, Held, lock, unavailable};
-use crate::failure::{Failure, Verdict};
+use super::{Availability, Connection, ConnectionLimits, Held, lock};
+use crate::failure::{Declined, Verdict};
 use crate::health::breaker::{Breaker, Force, Policy, State, Ticket, Transition};
 use crate::health::jitter::Seeds;
 use crate::health::latency::Digest;
@@ -55,7 +55,7 @@ pub(super) enum Look {
     Go,
     /// Only from then on: its rest is over, but not everybody may come at once.
     Later(Instant),
-    No(Failure),
+    No(Declined),
 }
 
 /// What an attempt has learned when it is over.
@@ -98,7 +98,7 @@ pub(super) enum Rested {
     Go,
     /// Until then; to be asked again at that time, with it.
     At(Instant),
-    No(Failure),
+    No(Declined),
 }
 
 // === impl Gate ===
@@ -143,7 +143,7 @@ impl Gate {
     pub(super) fn appoint(&self, wish: &Wish, kept: Option<Instant>, now: Instant, deadline: Instant) -> Rested {
         let mut inside = lock(&self.state);
         let released = match self.look_inside(&inside, wish, now) {
-            Look::No(failure) => return Rested::No(failure),
+            Look::No(declined) => return Rested::No(declined),
             Look::Later(released) => Some(released),
             Look::Go => None,
         };
@@ -162,7 +162,7 @@ impl Gate {
             let circuit = self.circuit(inside, &wish.model, now);
             let breaker = &mut circuit.breaker;
             let ticket = if wish.last_resort { breaker.admit_anyway(now) } else { breaker.admit(now) };
-            let Some(ticket) = ticket else { return Err(Look::No(self.closed_to(wish, None))) };
+            let Some(ticket) = ticket else { return Err(Look::No(Declined::CircuitOpen { until: None })) };
             circuit.in_flight += 1;
             Ok(ticket)
         })
@@ -370,13 +370,11 @@ impl Gate {
         let resting = inside.rests.of(&wish.model, wish.credential);
         let Resting { limited, out, .. } = resting;
         if let Some(until) = out.until(now) {
-            let message = format!("{}/{} refused this tenant's key", self.name, wish.model);
-            return Look::No(unavailable("key_refused", message, Some(until - now)));
+            return Look::No(Declined::KeyRefused { until });
         }
         // Who waited as long as the provider said may come a moment early by another clock: it waits in line.
         if let Some(until) = limited.until(now).filter(|until| SOON < *until - now) {
-            let message = format!("{}/{} asked to be left alone for a while", self.name, wish.model);
-            return Look::No(unavailable("resting", message, Some(until - now)));
+            return Look::No(Declined::Resting { until, renewed: false });
         }
         let (state, tried, retry) = match inside.circuits.get(&wish.model).map(|circuit| &circuit.breaker) {
             Some(breaker) => (breaker.state(now), breaker.is_tried(), breaker.retry_at(now)),
@@ -390,15 +388,10 @@ impl Gate {
             State::Open => wish.last_resort && !tried && !forced,
         };
         match resting.released_at(now) {
-            _ if !allowed => Look::No(self.closed_to(wish, retry.map(|at| at.saturating_duration_since(now)))),
+            _ if !allowed => Look::No(Declined::CircuitOpen { until: retry }),
             Some(released) => Look::Later(released),
             None => Look::Go,
         }
-    }
-
-    fn closed_to(&self, wish: &Wish, retry: Option<Duration>) -> Failure {
-        let message = format!("the circuit of {}/{} is open", self.name, wish.model);
-        unavailable("circuit_open", message, retry)
     }
 
     /// Works on the state, and enters what changed of `model`'s circuit in the journal.

@@ -90,7 +90,7 @@ impl Lease {
             Signal::Queued | Signal::Opened => {}
             Signal::Sent => self.seen.sent = Some(now),
             Signal::Step(step) => self.note_step(step, now),
-            Signal::Ended => self.land(now),
+            Signal::Ended | Signal::Declined(_) => self.land(now),
             Signal::Failed(failure) => {
                 self.note_failure(failure, now);
                 self.land(now);

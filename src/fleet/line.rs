@@ -6,8 +6,8 @@
 
 use super::gate::{Gate, Look, Rested, Wish};
 use super::lease::Lease;
-use super::{now, unavailable};
-use crate::failure::Failure;
+use super::now;
+use crate::failure::Declined;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -21,28 +21,28 @@ struct Place<'a> {
 }
 
 /// Waits until the attempt may be sent.
-pub(super) async fn stand(gate: Arc<Gate>, wish: Wish) -> Result<Lease, Failure> {
+pub(super) async fn stand(gate: Arc<Gate>, wish: Wish) -> Result<Lease, Declined> {
     let start = now();
     let deadline = start + wish.patience.min(PATIENCE);
     match timeout_at(deadline.into(), advance(&gate, &wish, deadline)).await {
         Ok(admitted) => admitted,
-        Err(_) => Err(too_long(&gate, &wish, gate.expect(0, wish.estimate, now()))),
+        Err(_) => Err(too_long(&wish, gate.expect(0, wish.estimate, now()))),
     }
 }
 
-async fn advance(gate: &Arc<Gate>, wish: &Wish, deadline: Instant) -> Result<Lease, Failure> {
+async fn advance(gate: &Arc<Gate>, wish: &Wish, deadline: Instant) -> Result<Lease, Declined> {
     loop {
         rested(gate, wish, deadline).await?;
         let place = Place::take(gate, wish)?;
         let expected = gate.expect(place.ahead, wish.estimate, now());
         if deadline < expected {
-            return Err(too_long(gate, wish, expected));
+            return Err(too_long(wish, expected));
         }
         let lease = first(gate, wish, deadline).await?;
         drop(place);
         match lease.admit(wish, now()) {
             Ok(lease) => return Ok(lease),
-            Err(Look::No(failure)) => return Err(failure),
+            Err(Look::No(declined)) => return Err(declined),
             // It has begun to rest meanwhile, and the rest is over.
             Err(Look::Later(_) | Look::Go) => {}
         }
@@ -50,13 +50,13 @@ async fn advance(gate: &Arc<Gate>, wish: &Wish, deadline: Instant) -> Result<Lea
 }
 
 /// Lets the rest of a rest pass, and those go first who waited before.
-async fn rested(gate: &Gate, wish: &Wish, deadline: Instant) -> Result<(), Failure> {
+async fn rested(gate: &Gate, wish: &Wish, deadline: Instant) -> Result<(), Declined> {
     let mut kept = None;
     loop {
         match gate.appoint(wish, kept, now(), deadline) {
             Rested::Go => return Ok(()),
-            Rested::No(failure) => return Err(failure),
-            Rested::At(at) if deadline < at => return Err(too_long(gate, wish, at)),
+            Rested::No(declined) => return Err(declined),
+            Rested::At(at) if deadline < at => return Err(too_long(wish, at)),
             Rested::At(at) => {
                 kept = Some(at);
                 sleep_until(at.into()).await;
@@ -66,8 +66,8 @@ async fn rested(gate: &Gate, wish: &Wish, deadline: Instant) -> Result<(), Failu
 }
 
 /// Waits to be the head of the line, and as such for a slot and the quota.
-async fn first(gate: &Arc<Gate>, wish: &Wish, deadline: Instant) -> Result<Lease, Failure> {
-    let closed = |_| unavailable("closed", format!("the line of {} is closed", gate.name), None);
+async fn first(gate: &Arc<Gate>, wish: &Wish, deadline: Instant) -> Result<Lease, Declined> {
+    let closed = |_| Declined::Unfit(format!("the line of {} is closed", gate.name));
     let head = gate.head.acquire().await.map_err(closed)?;
     let slot = match &gate.slots {
         Some(slots) => Some(Arc::clone(slots).acquire_owned().await.map_err(closed)?),
@@ -77,7 +77,7 @@ async fn first(gate: &Arc<Gate>, wish: &Wish, deadline: Instant) -> Result<Lease
     let reservation = loop {
         match gate.reserve(wish.estimate, now()) {
             Ok(reservation) => break reservation,
-            Err(at) if deadline < at => return Err(too_long(gate, wish, at)),
+            Err(at) if deadline < at => return Err(too_long(wish, at)),
             Err(at) => sleep_until(at.into()).await,
         }
         waited = true;
@@ -90,23 +90,17 @@ async fn first(gate: &Arc<Gate>, wish: &Wish, deadline: Instant) -> Result<Lease
     Ok(lease)
 }
 
-fn too_long(gate: &Gate, wish: &Wish, until: Instant) -> Failure {
-    let wait = until.saturating_duration_since(now());
-    let message = format!(
-        "the line of {} is longer than {} ms; raise the connection's limits or add a target",
-        gate.name,
-        wish.patience.as_millis()
-    );
-    unavailable("queue", message, (Duration::ZERO < wait).then_some(wait))
+fn too_long(wish: &Wish, until: Instant) -> Declined {
+    Declined::Queue { patience: wish.patience, until: Some(until).filter(|until| now() < *until) }
 }
 
 // === impl Place ===
 
 impl<'a> Place<'a> {
-    fn take(gate: &'a Gate, wish: &Wish) -> Result<Self, Failure> {
+    fn take(gate: &'a Gate, wish: &Wish) -> Result<Self, Declined> {
         let ahead = gate.waiting.fetch_add(1, Ordering::Relaxed);
         let place = Self { gate, ahead };
-        if LINE <= ahead { Err(too_long(gate, wish, now())) } else { Ok(place) }
+        if LINE <= ahead { Err(too_long(wish, now())) } else { Ok(place) }
     }
 }
 

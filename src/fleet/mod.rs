@@ -10,7 +10,7 @@
 //! `gate` is a connection's state under its lock, `line` the queue before it, `lease` what an admitted attempt holds,
 //! `view` what is shown of it all.
 
-use crate::failure::{Failure, Kind, RetryAt, Stage};
+use crate::failure::Declined;
 use crate::health::breaker::{Force, Policy};
 use crate::health::jitter::Seeds;
 use crate::routing::Target;
@@ -167,7 +167,7 @@ impl Fleet {
     }
 
     /// Opens an attempt. Where it cannot be made now (circuit open, resting, the line longer than `patience`), its only
-    /// signal is [`Kind::Unavailable`].
+    /// signal is [`Signal::Declined`](crate::event::Signal::Declined).
     pub fn open(&self, ask: Ask) -> Attempt {
         let Ask { target, call, delivered, others, last_resort, patience, estimate, answer } = ask;
         let Some(gate) = self.gate(&target) else { return Attempt::refused(unknown(&target)) };
@@ -181,7 +181,7 @@ impl Fleet {
             estimate: estimate.saturating_add(answer),
         };
         match gate.look(&wish, now()) {
-            Look::No(failure) => Attempt::refused(failure),
+            Look::No(declined) => Attempt::refused(declined),
             Look::Go | Look::Later(_) => Attempt::queued(Arc::clone(gate), wish, call),
         }
     }
@@ -294,17 +294,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What is told of an attempt that is not made. `retry` is the time from now.
-fn unavailable(code: &str, message: String, retry: Option<Duration>) -> Failure {
-    let mut failure = Failure::new(Kind::Unavailable, Stage::Connecting).saying(message).ours();
-    failure.retry_at = retry.map(RetryAt::In);
-    failure.said.code = code.to_owned();
-    failure
-}
-
-fn unknown(target: &Target) -> Failure {
-    let message = format!("there is no connection `{}`; its configuration was removed or renamed", target.connection);
-    unavailable("unknown_connection", message, None)
+fn unknown(target: &Target) -> Declined {
+    let name = &target.connection;
+    Declined::Unfit(format!("there is no connection `{name}`; its configuration was removed or renamed"))
 }
 
 /// A connection that is not there may be after the next reload.

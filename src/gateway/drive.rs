@@ -18,9 +18,9 @@ use super::{Inner, LiveTurn, lock, refusal};
 use crate::chat::Request;
 use crate::dialect::{self, Encode, End, Refusal};
 use crate::event::{Signal, Step};
-use crate::failure::{Failure, Kind, RetryAt, Stage, Verdict};
+use crate::failure::{Declined, Failure, Kind, RetryAt, Stage, Verdict};
 use crate::fleet;
-use crate::relay::journal::{Attempt, Cause, End as AttemptEnd, Journal};
+use crate::relay::journal::{Attempt, End as AttemptEnd, Journal};
 use crate::relay::{Action, AttemptId, Open, Outcome, Relay, Why};
 use crate::routing::plan::Candidate;
 use crate::upstream::Call;
@@ -308,9 +308,6 @@ impl Engine {
             share.made_progress();
             heard = true;
             self.note_prefill(id, &signal);
-            if matches!(signal, Signal::Failed(_)) {
-                self.relay.handle_budget(self.live.setup.may_retry(&self.live.level));
-            }
             self.relay.handle_signal(id, signal, at);
             self.act(at);
             index = 0;
@@ -322,6 +319,11 @@ impl Engine {
         while let Some(action) = self.relay.poll_action() {
             match action {
                 Action::Open(open) => self.open(&open, at),
+                Action::Pay { id } => {
+                    if !self.live.setup.pay_retry(&self.live.level) {
+                        self.relay.handle_signal(id, Signal::Declined(Box::new(Declined::Budget)), at);
+                    }
+                }
                 Action::Drop { id, end, counts } => self.drop_attempt(id, end, counts),
                 Action::Spliced { id } => self.announce_splice(id),
                 Action::Emit(step) => self.emit(&step),
@@ -359,26 +361,23 @@ impl Engine {
     fn open(&mut self, open: &Open, at: Instant) {
         match self.ask(open) {
             Ok(ask) => self.attempts.push((open.id, self.live.setup.fleet.open(ask))),
-            Err(failure) => self.relay.handle_signal(open.id, Signal::Failed(failure), at),
+            Err(why) => self.relay.handle_signal(open.id, why, at),
         }
     }
 
-    fn ask(&mut self, open: &Open) -> Result<fleet::Ask, Box<Failure>> {
-        if open.cause == Cause::Retry && !self.was_invited(open) && !self.live.setup.pay_retry(&self.live.level) {
-            return Err(Box::new(refusal::no_retry_budget()));
-        }
+    fn ask(&mut self, open: &Open) -> Result<fleet::Ask, Signal> {
+        let declined = |why| Err(Signal::Declined(Box::new(why)));
         if !self.live.setup.pay(&self.live.level, open.cause) {
-            return Err(Box::new(refusal::no_budget()));
+            return declined(Declined::Budget);
         }
         let target = &open.target;
         let Some(provider) = dialect::provider(target.dialect) else {
-            let failure = Failure::new(Kind::Unavailable, Stage::Connecting).ours();
-            return Err(Box::new(failure.saying(format!("the dialect {} is not built in", target.dialect.name()))));
+            return declined(Declined::Unfit(format!("the dialect {} is not built in", target.dialect.name())));
         };
-        let wire = provider.encode(&self.request, target, &open.carry).map_err(Box::new)?;
+        let wire =
+            provider.encode(&self.request, target, &open.carry).map_err(|failure| Signal::Failed(Box::new(failure)))?;
         if self.request.extensions.strict && !wire.dropped.is_empty() {
-            let failure = Failure::new(Kind::Unavailable, Stage::Connecting).ours();
-            return Err(Box::new(failure.saying(format!("x-segue-strict: it lacks {}", wire.dropped.join(", ")))));
+            return declined(Declined::Unfit(format!("x-segue-strict: it lacks {}", wire.dropped.join(", "))));
         }
         for field in &wire.dropped {
             if !self.dropped.contains(field) {
@@ -404,12 +403,6 @@ impl Engine {
             estimate: self.live.estimate,
             answer: target.max_output.map_or(self.live.answer, |most| self.live.answer.min(most)),
         })
-    }
-
-    /// Whether the target named the time at which it is asked again.
-    fn was_invited(&self, open: &Open) -> bool {
-        let before = self.relay.journal().attempts.iter().rev().filter(|a| *a.target == *open.target);
-        before.filter_map(|a| a.failure.as_ref()).next().is_some_and(|failure| failure.retry_at.is_some())
     }
 
     fn drop_attempt(&mut self, id: AttemptId, end: AttemptEnd, counts: bool) {

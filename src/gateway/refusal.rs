@@ -4,8 +4,8 @@
 //! a bounded list of the attempts follows. Keys and addresses never appear: attempts are named by connection.
 
 use crate::dialect::{Reason, Refusal};
-use crate::failure::{Failure, Kind, RetryAt, Stage};
-use crate::relay::journal::Journal;
+use crate::failure::{Declined, Failure, Kind, RetryAt};
+use crate::relay::journal::{Attempt, Journal};
 use crate::relay::{Ending, Fault, Why};
 use std::time::Duration;
 
@@ -50,20 +50,6 @@ pub(super) fn of(fault: &Fault, journal: &Journal) -> Refusal {
     refusal
 }
 
-/// A challenger that no budget is left for.
-pub(super) fn no_budget() -> Failure {
-    let mut failure = Failure::new(Kind::Unavailable, Stage::Connecting).ours();
-    crate::relay::NO_BUDGET.clone_into(&mut failure.said.code);
-    failure.saying("the level's budget for challengers is spent")
-}
-
-/// A retry that no budget is left for.
-pub(super) fn no_retry_budget() -> Failure {
-    let mut failure = Failure::new(Kind::Unavailable, Stage::Connecting).ours();
-    "retry_budget".clone_into(&mut failure.said.code);
-    failure.saying("the level's budget for retries is spent")
-}
-
 /// The provider says that the request is at fault: its own status and words.
 fn request(cause: Option<&Failure>) -> Refusal {
     let Some(cause) = cause else {
@@ -92,10 +78,12 @@ fn request(cause: Option<&Failure>) -> Refusal {
 
 /// Nobody is left: which kind of trouble it was over all attempts.
 fn exhausted(cause: Option<&Failure>, journal: &Journal) -> Refusal {
-    let failures = || journal.attempts.iter().filter(|a| !a.forgiven).filter_map(|a| a.failure.as_ref());
-    let some = failures().next().is_some();
-    let all = |is: fn(&Failure) -> bool| some && failures().all(is);
-    let wait = failures().filter_map(|f| f.retry_at).map(wait).min();
+    // A challenger that nobody paid for is no trouble of anybody.
+    let counts = |a: &&Attempt| !a.forgiven && a.failure.is_some() && a.declined != Some(Declined::Budget);
+    let failed = || journal.attempts.iter().filter(counts);
+    let some = failed().next().is_some();
+    let all = |is: fn(&Attempt) -> bool| some && failed().all(is);
+    let wait = failed().filter_map(|a| a.failure.as_ref()?.retry_at).map(wait).min();
     let mut refusal = if !some {
         Refusal::new(Reason::Unavailable, "no_target", "no target of this level can serve the request")
     } else if all(is_limited) {
@@ -118,17 +106,20 @@ fn exhausted(cause: Option<&Failure>, journal: &Journal) -> Refusal {
     refusal
 }
 
-fn is_limited(failure: &Failure) -> bool {
-    failure.kind == Kind::RateLimited
-        || (failure.kind == Kind::Unavailable && failure.said.code == crate::relay::RESTING)
+fn is_limited(attempt: &Attempt) -> bool {
+    is(attempt, &[Kind::RateLimited]) || matches!(attempt.declined, Some(Declined::Resting { .. }))
 }
 
-fn is_overloaded(failure: &Failure) -> bool {
-    matches!(failure.kind, Kind::Overloaded | Kind::Unavailable | Kind::RateLimited)
+fn is_overloaded(attempt: &Attempt) -> bool {
+    is(attempt, &[Kind::Overloaded, Kind::Unavailable, Kind::RateLimited])
 }
 
-fn is_slow(failure: &Failure) -> bool {
-    matches!(failure.kind, Kind::FirstTokenTimeout | Kind::Stalled)
+fn is_slow(attempt: &Attempt) -> bool {
+    is(attempt, &[Kind::FirstTokenTimeout, Kind::Stalled])
+}
+
+fn is(attempt: &Attempt, kinds: &[Kind]) -> bool {
+    attempt.failure.as_ref().is_some_and(|failure| kinds.contains(&failure.kind))
 }
 
 fn wait(at: RetryAt) -> Duration {
@@ -147,7 +138,7 @@ fn because(cause: Option<&Failure>, journal: &Journal) -> String {
 }
 
 fn attempts(journal: &Journal) -> Vec<String> {
-    let line = |a: &crate::relay::journal::Attempt| {
+    let line = |a: &Attempt| {
         let how = a.failure.as_ref().map_or_else(|| a.end.map_or("open", |e| e.name()), |f| f.kind.name());
         let status = a.failure.as_ref().and_then(|f| f.status).map(|s| format!(" ({s})")).unwrap_or_default();
         format!("{}/{}: {how}{status}", a.target.connection, a.target.model)

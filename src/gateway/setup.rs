@@ -109,11 +109,6 @@ impl Setup {
         }
     }
 
-    /// Whether [`Self::pay_retry`] would find something now.
-    pub(super) fn may_retry(&self, level: &Arc<str>) -> bool {
-        lock(&self.budgets).get(level).is_none_or(|budgets| budgets.retry.suffices())
-    }
-
     /// Whether the level may ask a target again that failed; takes it from the budget.
     pub(super) fn pay_retry(&self, level: &Arc<str>) -> bool {
         // A level of its own, `connection/model`, has no budget: it is one caller's.

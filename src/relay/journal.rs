@@ -5,7 +5,7 @@
 
 use super::{AttemptId, Outcome, Policy};
 use crate::event::{Event, Step, Usage};
-use crate::failure::{Disposition, Failure, Kind};
+use crate::failure::{Declined, Disposition, Failure, Kind};
 use crate::routing::Target;
 use crate::turn::Turn;
 use crate::turn::resume::{Carry, Origin};
@@ -54,6 +54,8 @@ pub struct Attempt {
     pub end: Option<End>,
     /// What went wrong.
     pub failure: Option<Failure>,
+    /// Why it was not made; `failure` says the same in words then.
+    pub declined: Option<Declined>,
     /// The failure was put right at the same target and is nobody's fault.
     pub forgiven: bool,
     /// What the provider said of its tokens.
@@ -140,6 +142,7 @@ impl Journal {
             ended: None,
             end: None,
             failure: None,
+            declined: None,
             forgiven: false,
             usage: Usage::default(),
             carried,
@@ -201,6 +204,14 @@ impl Journal {
     pub(super) fn failed(&mut self, id: AttemptId, failure: &Failure) {
         if let Some(attempt) = self.attempt(id) {
             attempt.failure = Some(failure.clone());
+        }
+    }
+
+    pub(super) fn declined(&mut self, id: AttemptId, declined: &Declined, now: Instant) {
+        if let Some(attempt) = self.attempt(id) {
+            let target = format!("{}/{}", attempt.target.connection, attempt.target.model);
+            attempt.failure = Some(declined.failure(&target, now));
+            attempt.declined = Some(declined.clone());
         }
     }
 

@@ -33,9 +33,7 @@ use crate::turn::resume::Carry;
 use clocks::Clocks;
 pub use ending::{Ending, Fault, Outcome, Why};
 use journal::{Cause, End, Journal};
-pub(crate) use race::NO_BUDGET;
 use race::Race;
-pub(crate) use recover::RESTING;
 use sieve::Sieve;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -96,8 +94,14 @@ pub struct AttemptId(pub u32);
 /// What to do.
 #[derive(Clone, Debug)]
 pub enum Action {
-    /// Open an attempt. It is an ask: the answer may be a failure of kind `Unavailable`, which is no try.
+    /// Open an attempt. It is an ask: the answer may be [`Signal::Declined`], and then it was no try.
     Open(Box<Open>),
+    /// Pay for another try at the same target, which comes after a pause that is ours and not the provider's. It is an
+    /// ask too: the answer may be [`Declined::Budget`](crate::failure::Declined::Budget), and silence is consent.
+    Pay {
+        /// The attempt that will be opened.
+        id: AttemptId,
+    },
     /// Drop an attempt, closing what is still open of it, and settle it. Comes exactly once for each that was opened.
     Drop {
         /// Which.
@@ -193,6 +197,9 @@ impl Relay {
 
     /// Something happened to an attempt.
     pub fn handle_signal(&mut self, id: AttemptId, signal: Signal, now: Instant) {
+        if let Signal::Declined(declined) = signal {
+            return self.on_declined(id, &declined, now);
+        }
         let Some(index) = self.runners.iter().position(|r| r.id == id) else { return };
         match signal {
             Signal::Queued => {}
@@ -206,18 +213,13 @@ impl Relay {
             Signal::Step(step) => self.on_step(index, step, now),
             Signal::Ended => self.on_ended(index, now),
             Signal::Failed(failure) => self.on_failed(id, &failure, now),
+            Signal::Declined(_) => {}
         }
     }
 
     /// The rules of the turn.
     pub fn policy(&self) -> &Policy {
         &self.policy
-    }
-
-    /// Whether the level can pay for retries now; said before the failures that may call for one. They can until told
-    /// otherwise.
-    pub fn handle_budget(&mut self, retries: bool) {
-        self.race.afford(retries);
     }
 
     /// The client does not take bytes: nobody is read, so no silence counts until [`Self::handle_unblocked`].

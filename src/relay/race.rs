@@ -21,8 +21,6 @@ pub(super) struct Race {
     suspected: bool,
     /// No challenger may start any more: the budget is spent.
     denied: bool,
-    /// Retries on a schedule of our own are not paid for.
-    broke: bool,
     /// When the leader began to lead.
     led: Option<Instant>,
     /// What was told of late, for the pace: characters in slices of a sixteenth of the window.
@@ -47,21 +45,11 @@ impl Race {
             alarms: 0,
             suspected: false,
             denied: false,
-            broke: false,
             led: None,
             told: VecDeque::new(),
             stash: None,
             seed,
         }
-    }
-
-    /// Whether there is a budget for retries.
-    pub(super) fn afford(&mut self, retries: bool) {
-        self.broke = !retries;
-    }
-
-    pub(super) fn is_broke(&self) -> bool {
-        self.broke
     }
 
     /// A new leader: whatever was suspected was of another.
@@ -248,9 +236,6 @@ fn spoken(event: &Event) -> usize {
         _ => 0,
     }
 }
-
-/// The code of a failure that says that the budget for challengers is spent.
-pub(crate) const NO_BUDGET: &str = "budget";
 
 /// The pace is measured in slices: text that comes in the same slice counts as one piece.
 const SLICE: Duration = Duration::from_millis(100);

@@ -3,10 +3,9 @@
 use super::calls::Replay;
 use super::clocks::Clocks;
 use super::journal::{Cause, End};
-use super::race::NO_BUDGET;
 use super::sieve::Sieve;
 use super::{Action, AttemptId, Ending, Open, Phase, Relay, Runner};
-use crate::failure::{Disposition, Failure, Kind, Remedy, RetryAt, Verdict};
+use crate::failure::{Declined, Disposition, Failure, Kind, Remedy, RetryAt, Verdict};
 use crate::health::backoff;
 use crate::routing::plan::State;
 use crate::routing::{Continuation, Delivery, History, RateLimited, Target};
@@ -14,6 +13,16 @@ use crate::turn::resume::{Anchor, Carry, Continue, How, Origin};
 use crate::turn::seam::Seam;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
+
+/// A target that wants to be left alone.
+struct Limit {
+    /// For so long, if a time was named.
+    wait: Option<Duration>,
+    /// A request of this turn was refused; otherwise the target was not even asked.
+    sent: bool,
+    /// It does not want to be asked again at all.
+    final_word: bool,
+}
 
 impl Relay {
     /// An attempt has failed, by its own word or by a clock.
@@ -28,16 +37,7 @@ impl Relay {
         let counts = failure.kind.verdict() != Verdict::Abandon && !self.plan.seat(seat).counted;
         self.plan.seat_mut(seat).counted |= counts;
         self.end(id, End::Failed(failure.kind), counts, now);
-        if failure.kind == Kind::Unavailable {
-            self.plan.give_back(seat);
-        }
         self.plan.seat_mut(seat).paid = false;
-        if failure.said.code == NO_BUDGET {
-            // Nobody failed: the suspicion cannot be acted on.
-            self.plan.seat_mut(seat).state = State::Fresh;
-            self.race.deny();
-            return self.leader.map_or((), |leader| self.unstash(leader, now));
-        }
         self.plan.seat_mut(seat).state = State::Failed;
         if self.apply_remedy(seat, failure) {
             self.journal.forgive(id);
@@ -46,20 +46,51 @@ impl Relay {
         }
         match (self.leader, self.runners.first().map(|r| r.id)) {
             (Some(leader), _) if !led => self.challenger_failed(leader, now),
-            (_, Some(other)) => self.on_rival_failed(other, failure, now),
+            (_, Some(other)) => self.on_rival_failed(other, failure.kind.disposition() != Disposition::Tell, now),
             _ => self.recover(seat, failure, now),
         }
     }
 
+    /// An attempt is not made, or not paid for: it was no try.
+    pub(super) fn on_declined(&mut self, id: AttemptId, declined: &Declined, now: Instant) {
+        if let Phase::Waiting { seat, .. } = self.phase
+            && id.0 == self.next_id
+        {
+            self.phase = Phase::Running;
+            self.plan.refund(seat);
+            return self.next_or_end(now);
+        }
+        let Some(seat) = self.runners.iter().find(|r| r.id == id).map(|r| r.seat) else { return };
+        self.journal.declined(id, declined, now);
+        self.end(id, End::Failed(Kind::Unavailable), false, now);
+        self.plan.give_back(seat);
+        let unpaid = *declined == Declined::Budget;
+        // Nobody failed where there is no budget: the suspicion cannot be acted on.
+        self.plan.seat_mut(seat).state = if unpaid { State::Fresh } else { State::Failed };
+        if unpaid {
+            self.race.deny();
+        }
+        match (self.leader, self.runners.first().map(|r| r.id)) {
+            (Some(leader), _) => self.challenger_failed(leader, now),
+            (None, Some(other)) => self.on_rival_failed(other, !unpaid, now),
+            (None, None) => match declined {
+                Declined::Resting { until, .. } if self.turn.is_silent() => {
+                    let wait = until.saturating_duration_since(now);
+                    self.wait_or_switch(seat, &Limit { wait: Some(wait), sent: false, final_word: false }, now);
+                }
+                _ => self.next_or_end(now),
+            },
+        }
+    }
+
     /// One of two attempts has failed before either led, or a challenged leader has: the other one goes on.
-    fn on_rival_failed(&mut self, other: AttemptId, failure: &Failure, now: Instant) {
+    fn on_rival_failed(&mut self, other: AttemptId, replace: bool, now: Instant) {
         let Some(runner) = self.runners.iter_mut().find(|r| r.id == other) else { return };
         if let Some(parked) = runner.parked.take() {
             self.crown(other, now);
             return self.deliver(other, parked, now);
         }
-        let may_open = self.turn.is_silent() && failure.kind.disposition() != Disposition::Tell;
-        if let Some(seat) = self.next_seat().filter(|_| may_open) {
+        if let Some(seat) = self.next_seat().filter(|_| replace && self.turn.is_silent()) {
             self.open(seat, Cause::Fallback, now);
         }
     }
@@ -79,13 +110,16 @@ impl Relay {
                 if self.may_retry(failure) && pause < self.plan.seat(seat).patience(now) {
                     self.plan.take_retry(seat);
                     self.wait(seat, pause, now);
+                    self.pay();
                 } else {
                     self.go_on(seat, failure, now);
                 }
             }
-            Disposition::WaitOrSwitch if silent => self.wait_or_switch(seat, failure, now),
-            // A target that rests after a rate limit of somebody else is as good as limited.
-            Disposition::Next if silent && failure.said.code == RESTING => self.wait_or_switch(seat, failure, now),
+            Disposition::WaitOrSwitch if silent => {
+                let told = failure.retry_at.map(|at| at.after(SystemTime::UNIX_EPOCH)).filter(|_| is_relative(failure));
+                let limit = Limit { wait: told, sent: true, final_word: failure.no_retry };
+                self.wait_or_switch(seat, &limit, now);
+            }
             Disposition::Larger => {
                 let window = self.plan.seat(seat).candidate.target.context_window;
                 let larger = |w: Option<u64>| w.is_none() || window.is_none() || w > window;
@@ -103,35 +137,34 @@ impl Relay {
         }
     }
 
-    fn wait_or_switch(&mut self, seat: usize, failure: &Failure, now: Instant) {
+    fn wait_or_switch(&mut self, seat: usize, limit: &Limit, now: Instant) {
         // Nothing was sent to a target that rests, so the wait as such costs no retry. Its time counts, or it would have
         // no end.
-        let rests = failure.said.code == RESTING;
+        let rests = !limit.sent;
         let patience =
             if rests { self.plan.seat(seat).patience_to_rest(now) } else { self.plan.seat(seat).patience(now) };
-        let told = failure.retry_at.map(|at| at.after(SystemTime::UNIX_EPOCH)).filter(|_| is_relative(failure));
-        let fits = |wait: &Duration| *wait <= self.policy.retry_after_cap && self.plan.has_retry() && !failure.no_retry;
+        let fits = |wait: &Duration| *wait <= self.policy.retry_after_cap && self.plan.has_retry() && !limit.final_word;
         let somebody = self.next_seat().is_some();
         let tries = self.plan.seat(seat).tries;
-        let wait = match (self.policy.level.rate_limited, told) {
+        let wait = match (self.policy.level.rate_limited, limit.wait) {
             (RateLimited::Switch, _) if somebody => None,
             (RateLimited::Auto, None) if somebody => None,
             (RateLimited::Wait, Some(wait)) => Some(wait).filter(fits),
             (_, Some(wait)) => Some(wait).filter(fits).filter(|wait| *wait <= patience),
-            (_, None) => Some(self.backoff(tries))
-                .filter(|_| self.may_retry(failure))
-                .filter(fits)
-                .filter(|wait| *wait <= patience),
+            (_, None) => Some(self.backoff(tries)).filter(fits).filter(|wait| *wait <= patience),
         };
         match wait {
             Some(wait) => {
                 let taken = if rests { self.plan.take_rest(seat) } else { self.plan.take_retry(seat) };
                 if !taken {
-                    return self.go_on(seat, failure, now);
+                    return self.next_or_end(now);
                 }
                 self.wait(seat, wait, now);
+                if limit.wait.is_none() {
+                    self.pay();
+                }
             }
-            None => self.go_on(seat, failure, now),
+            None => self.next_or_end(now),
         }
     }
 
@@ -144,6 +177,23 @@ impl Relay {
 
     fn wait(&mut self, seat: usize, wait: Duration, now: Instant) {
         self.phase = Phase::Waiting { seat, until: now + wait };
+    }
+
+    /// A try on a schedule of our own is extra load and so a matter of the budget. A wait that the provider names is
+    /// none, and neither is the rest of a turn that has begun.
+    fn pay(&mut self) {
+        self.actions.push_back(Action::Pay { id: AttemptId(self.next_id) });
+    }
+
+    /// The next target, if there is one.
+    fn next_or_end(&mut self, now: Instant) {
+        if !self.is_continuable() {
+            return self.fault(Ending::NotContinuable, now);
+        }
+        match self.next_seat() {
+            Some(next) => self.open(next, self.cause(), now),
+            None => self.fault(Ending::Exhausted, now),
+        }
     }
 
     /// The next target; or, where nobody is left, the same one once more for the rest.
@@ -167,15 +217,14 @@ impl Relay {
     fn may_rescue(&self, seat: usize, failure: &Failure) -> bool {
         let broke = failure.kind.is_transport() && failure.kind != Kind::FirstTokenTimeout;
         let stalled_early = failure.kind == Kind::Stalled && self.turn.is_silent();
-        let may = if self.turn.is_silent() { self.may_retry(failure) } else { self.plan.has_retry() };
         let seat = self.plan.seat(seat);
+        let may = self.may_retry(failure) || (!self.turn.is_silent() && self.plan.has_retry());
         broke && !stalled_early && may && !seat.rescued && self.goes_on(&seat.candidate.target)
     }
 
-    /// Whether the target may be asked again on a schedule of our own. A wait that the provider names is no extra load,
-    /// and neither is the rest of a turn that has begun: those are not a matter of the budget.
+    /// Whether the target may be asked again on a schedule of our own.
     fn may_retry(&self, failure: &Failure) -> bool {
-        self.plan.has_retry() && !self.race.is_broke() && !failure.no_retry
+        self.plan.has_retry() && !failure.no_retry
     }
 
     fn rescue(&mut self, seat: usize, now: Instant) {
@@ -184,6 +233,7 @@ impl Relay {
         if self.turn.is_silent() {
             let pause = Duration::from_secs_f64(0.25 * (0.5 + self.race.jitter()));
             self.wait(seat, pause, now);
+            self.pay();
         } else {
             self.open(seat, Cause::Continuation, now);
         }
@@ -324,9 +374,6 @@ impl Relay {
 fn is_relative(failure: &Failure) -> bool {
     matches!(failure.retry_at, Some(RetryAt::In(_)))
 }
-
-/// The code of a failure that says that a target rests after a rate limit.
-pub(crate) const RESTING: &str = "resting";
 
 /// The most fields that a target may refuse in one turn, one after another.
 const DROPS: usize = 4;

@@ -110,7 +110,7 @@ impl futures::Stream for Playing {
                 return Poll::Pending;
             }
         }
-        let last = matches!(signal, Signal::Ended | Signal::Failed(_));
+        let last = matches!(signal, Signal::Ended | Signal::Failed(_) | Signal::Declined(_));
         let signal = this.signals.pop_front().map(|(_, signal)| signal);
         if last {
             this.signals.clear();

@@ -7,7 +7,7 @@
 use super::script::Script;
 use super::signals;
 use crate::event::{Event, Signal};
-use crate::failure::Failure;
+use crate::failure::Declined;
 use crate::relay::journal::{End, Journal};
 use crate::relay::{Action, AttemptId, Open, Outcome, Policy, Relay, Why};
 use crate::routing::plan::Candidate;
@@ -61,8 +61,13 @@ pub trait Host {
     /// Whether the attempt may be made now.
     ///
     /// # Errors
-    /// Why not, as the gateway would say it.
-    fn ask(&mut self, open: &Open, now: Instant) -> Result<(), Box<Failure>>;
+    /// Why not.
+    fn ask(&mut self, open: &Open, now: Instant) -> Result<(), Declined>;
+
+    /// Whether another try at the same target is paid for.
+    fn pay(&mut self) -> bool {
+        true
+    }
 
     /// An attempt said something, or its clock ran out: before the relay hears of it.
     fn heard(&mut self, open: &Open, signal: &Signal, now: Instant);
@@ -108,7 +113,7 @@ impl Sim {
 // === impl Host for Alone ===
 
 impl Host for Alone {
-    fn ask(&mut self, _: &Open, _: Instant) -> Result<(), Box<Failure>> {
+    fn ask(&mut self, _: &Open, _: Instant) -> Result<(), Declined> {
         Ok(())
     }
 
@@ -215,6 +220,11 @@ impl<'a> Play<'a> {
             }
             match action {
                 Action::Open(open) => self.open(*open, host),
+                Action::Pay { id } => {
+                    if !host.pay() {
+                        self.relay.handle_signal(id, Signal::Declined(Box::new(Declined::Budget)), self.now);
+                    }
+                }
                 Action::Drop { id, end, counts } => {
                     self.drop_attempt(id, end);
                     host.dropped(&self.report.opens[id.0 as usize], end, counts, self.now);
@@ -242,7 +252,7 @@ impl<'a> Play<'a> {
                 let script = self.sim.scripts.get(open.seat);
                 script.map(|script| signals::timeline(script, &open.carry, seed)).unwrap_or_default()
             }
-            Err(failure) => vec![(Duration::ZERO, Signal::Failed(failure))],
+            Err(declined) => vec![(Duration::ZERO, Signal::Declined(Box::new(declined)))],
         };
         let mut running = Running { id: open.id, since: self.now, signals: signals.into_iter(), next: None };
         running.advance();

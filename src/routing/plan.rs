@@ -169,15 +169,14 @@ impl Plan {
     /// Takes back that an attempt at `index` was opened: it could not be, so it was no try and no retry.
     pub fn give_back(&mut self, index: usize) {
         self.opens += 1;
+        self.refund(index);
         let seat = &mut self.seats[index];
-        self.retries += u32::from(std::mem::take(&mut seat.paid));
         seat.tries = seat.tries.saturating_sub(1);
     }
 
-    /// Whether an attempt may be opened on suspicion: one must be left for a leader that really fails, or false alarms
-    /// would use up the turn's failovers.
-    pub fn may_suspect(&self) -> bool {
-        self.opens > 1
+    /// Takes back a retry that was taken for the next attempt at `index`, which will not be made.
+    pub fn refund(&mut self, index: usize) {
+        self.retries += u32::from(std::mem::take(&mut self.seats[index].paid));
     }
 
     /// Whether another attempt may be opened at all.

@@ -74,12 +74,11 @@ async fn an_open_circuit_refuses_at_once_and_says_until_when() {
     for _ in 0..3 {
         finish(fleet.open(ask("m"))).await;
     }
-    let failure = refused(fleet.open(ask("m"))).await;
-    assert_eq!((failure.said.code.as_str(), failure.source), ("circuit_open", crate::failure::Source::Gateway));
-    let Some(RetryAt::In(wait)) = failure.retry_at else { panic!("{failure:?}") };
+    let declined = refused(fleet.open(ask("m"))).await;
+    let Declined::CircuitOpen { until: Some(until) } = declined else { panic!("{declined:?}") };
+    let wait = until - now();
     assert!(4 * SECOND < wait && wait <= 6 * SECOND, "{wait:?}");
-    let Availability::Open { until } = fleet.availability(&target("m"), None, now()) else { panic!("not open") };
-    assert_eq!(until - now(), wait);
+    assert_eq!(fleet.availability(&target("m"), None, now()), Availability::Open { until });
     assert_eq!(fleet.availability(&target("other"), None, now()), Availability::Ready, "circuits are per model");
     assert_eq!(lock(&heard.calls).len(), 3);
 }
@@ -158,7 +157,8 @@ async fn a_rate_limit_rests_one_key_and_is_no_failure() {
     finish(fleet.open(tenant())).await;
     let Availability::Resting { until } = fleet.availability(&target("m"), Some("key-T1"), now()) else { panic!() };
     assert_eq!(until - now(), 2 * SECOND, "without the jitter: what a client is told");
-    assert_eq!(refused(fleet.open(tenant())).await.retry_at, Some(RetryAt::In(2 * SECOND)));
+    let Declined::Resting { until, .. } = refused(fleet.open(tenant())).await else { panic!("it does not rest") };
+    assert_eq!(until, now() + 2 * SECOND);
     assert_eq!(fleet.availability(&target("m"), None, now()), Availability::Ready);
     assert_eq!(finish(fleet.open(ask("m"))).await.last(), Some(&Signal::Ended), "the platform's key is free");
     assert_eq!((circuit(&fleet, "m").state, circuit(&fleet, "m").failures), (State::Closed, 0));
@@ -302,5 +302,5 @@ async fn a_connection_that_is_gone_is_unavailable() {
     let (fleet, _) = one(strict(), ConnectionLimits::default(), |_| good());
     let gone = Ask { target: Arc::new(Target::new("b", "m", DialectId::Chat)), ..ask("m") };
     assert!(matches!(fleet.availability(&gone.target, None, now()), Availability::Open { .. }));
-    assert_eq!(refused(fleet.open(gone)).await.said.code, "unknown_connection");
+    assert!(matches!(refused(fleet.open(gone)).await, Declined::Unfit(_)));
 }

@@ -6,7 +6,7 @@ use super::*;
 use crate::chat::DialectId;
 use crate::dialect::{self, Expect, WireRequest};
 use crate::event::{Event, Finish, Signal, Step, Usage};
-use crate::failure::Verdict;
+use crate::failure::{Failure, Kind, RetryAt, Stage, Verdict};
 use crate::health::breaker::{Cause, Latency, State};
 use bytes::Bytes;
 use futures::StreamExt;
@@ -162,10 +162,10 @@ async fn until_progress(attempt: &mut Attempt) {
     panic!("it made no progress");
 }
 
-/// The failure of an attempt that is not made, and says nothing else.
-async fn refused(attempt: Attempt) -> Failure {
+/// Why an attempt is not made; it says nothing else.
+async fn refused(attempt: Attempt) -> Declined {
     match &finish(attempt).await[..] {
-        [Signal::Failed(failure)] if failure.kind == Kind::Unavailable => failure.as_ref().clone(),
+        [Signal::Declined(declined)] => declined.as_ref().clone(),
         other => panic!("not refused at once: {other:?}"),
     }
 }

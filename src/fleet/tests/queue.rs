@@ -40,14 +40,14 @@ async fn whoever_would_wait_too_long_is_told_at_once() {
     let unavailable: Vec<_> = ends
         .iter()
         .filter_map(|signals| match signals.last() {
-            Some(Signal::Failed(failure)) => Some(failure),
+            Some(Signal::Declined(declined)) => Some(declined),
             _ => None,
         })
         .collect();
     assert_eq!(unavailable.len(), 7, "one at once, and two within 8 s");
-    for failure in unavailable {
-        assert_eq!((failure.kind, failure.said.code.as_str()), (Kind::Unavailable, "queue"));
-        assert!(matches!(failure.retry_at, Some(RetryAt::In(wait)) if 8 * SECOND < wait), "{failure:?}");
+    for declined in unavailable {
+        let Declined::Queue { until: Some(until), .. } = **declined else { panic!("{declined:?}") };
+        assert!(start + 8 * SECOND < until, "{declined:?}");
     }
     assert_eq!(calls(&heard, start).len(), 3);
     assert_at_rest(&fleet);
@@ -107,7 +107,7 @@ async fn a_circuit_that_opens_meanwhile_sends_the_line_away() {
     let ends = join_all((0..20).map(|_| finish(fleet.open(ask("m"))))).await;
     assert_eq!(lock(&heard.calls).len(), 3);
     let away = ends.iter().filter(|signals| {
-        matches!(&signals[..], [Signal::Queued, Signal::Failed(failure)] if failure.kind == Kind::Unavailable)
+        matches!(&signals[..], [Signal::Queued, Signal::Declined(why)] if matches!(**why, Declined::CircuitOpen { .. }))
     });
     assert_eq!(away.count(), 17);
     assert_at_rest(&fleet);
@@ -186,7 +186,7 @@ async fn a_line_for_slots_ends_with_ones_patience() {
     first.next().await;
     let start = now();
     let signals = finish(fleet.open(Ask { patience: 3 * SECOND, ..ask("m") })).await;
-    assert!(matches!(&signals[..], [Signal::Queued, Signal::Failed(failure)] if failure.said.code == "queue"));
+    assert!(matches!(&signals[..], [Signal::Queued, Signal::Declined(why)] if matches!(**why, Declined::Queue { .. })));
     assert!((3 * SECOND..3 * SECOND + 10 * MS).contains(&(now() - start)));
     drop(first);
     assert_at_rest(&fleet);

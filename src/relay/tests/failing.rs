@@ -157,7 +157,12 @@ fn what_comes_after_every_choice_finished_changes_nothing() {
 #[test]
 fn when_all_are_dead_the_first_real_cause_is_told() {
     let mut play = setup(&["a", "b", "c"]).begin();
-    play.sent(0).fail(0, Kind::Overloaded).sent(1).text(1, "x").fail(1, Kind::Reset).fail(2, Kind::Unavailable);
+    play.sent(0)
+        .fail(0, Kind::Overloaded)
+        .sent(1)
+        .text(1, "x")
+        .fail(1, Kind::Reset)
+        .declined(2, Declined::CircuitOpen { until: None });
     assert_eq!(
         play.moves(),
         "open0:a drop0:failed open1:b emit:\"x\" drop1:failed open2:c drop2:failed close:Exhausted(Overloaded)"
@@ -204,7 +209,7 @@ fn a_server_error_is_tried_once_more_after_a_short_pause_if_a_retry_is_left() {
     setup.level.retries = 1;
     let mut play = setup.begin();
     play.sent(0).fail(0, Kind::ServerError);
-    assert_eq!(play.moves(), "open0:a drop0:failed");
+    assert_eq!(play.moves(), "open0:a drop0:failed pay1");
     let wake = play.wakes_after().expect("it waits");
     assert!(wake >= ms(125) && wake <= ms(375), "{wake:?}");
     play.pass(ms(375));
@@ -272,11 +277,11 @@ fn a_rate_limit_over_the_cap_is_never_waited_for() {
 }
 
 /// What the fleet answers while the target rests.
-fn rests(wait: Duration) -> Signal {
-    let mut failure = Failure::new(Kind::Unavailable, Stage::Connecting).ours();
-    failure.said.code = super::super::recover::RESTING.to_owned();
-    failure.retry_at = Some(RetryAt::In(wait));
-    Signal::Failed(Box::new(failure))
+impl Play {
+    fn rests(&mut self, id: u32, wait: Duration) -> &mut Self {
+        let until = self.now + wait;
+        self.declined(id, Declined::Resting { until, renewed: false })
+    }
 }
 
 #[test]
@@ -285,13 +290,13 @@ fn to_wait_for_a_rest_that_others_caused_costs_no_retry_but_time() {
     setup.level.retries = 1;
     let mut play = setup.begin();
     for id in 0..3 {
-        play.signal(id, rests(secs(2)));
+        play.rests(id, secs(2));
         assert_eq!(play.moves(), format!("open{id}:a drop{id}:failed"));
         play.pass(secs(2));
     }
     // Its own request is refused now: the one retry is for that.
     play.sent(3).signal(3, limited(Some(secs(1)))).moves();
-    play.pass(secs(1)).signal(4, rests(secs(1)));
+    play.pass(secs(1)).rests(4, secs(1));
     assert_eq!(play.moves(), "open4:a drop4:failed", "nothing was sent, so the retry is still there");
     play.pass(secs(1)).sent(5).signal(5, limited(Some(secs(1))));
     assert_eq!(play.moves(), "open5:a drop5:failed close:Exhausted(RateLimited)", "two requests, and no third");
@@ -302,9 +307,9 @@ fn rests_are_waited_for_no_longer_than_for_a_first_token() {
     let mut setup = setup(&["a", "b"]);
     setup.level.retries = 1;
     let mut play = setup.begin();
-    play.signal(0, rests(secs(5))).pass(secs(5));
+    play.rests(0, secs(5)).pass(secs(5));
     assert_eq!(play.moves(), "open0:a drop0:failed open1:a");
-    play.signal(1, rests(secs(4)));
+    play.rests(1, secs(4));
     assert_eq!(play.moves(), "drop1:failed open2:b", "nine seconds of eight");
 }
 
@@ -409,12 +414,12 @@ fn usage_is_that_of_one_turn() {
 #[test]
 fn without_a_budget_for_retries_the_next_target_is_asked_at_once() {
     let mut setup = setup(&["a", "b"]);
-    setup.candidates.truncate(2);
+    setup.level.retries = 1;
     let mut play = setup.begin();
-    play.sent(0);
-    play.relay.handle_budget(false);
-    play.fail(0, Kind::ServerError);
-    assert_eq!(play.moves(), "open0:a drop0:failed open1:b");
+    play.sent(0).fail(0, Kind::ServerError);
+    assert_eq!(play.moves(), "open0:a drop0:failed pay1");
+    play.declined(1, Declined::Budget);
+    assert_eq!(play.moves(), "open1:b", "and not after the pause");
 }
 
 #[test]
@@ -426,5 +431,27 @@ fn a_provider_that_forbids_to_ask_again_is_not_asked_again() {
         failure.retry_at = Some(RetryAt::In(ms(10)));
         play.sent(0).signal(0, Signal::Failed(Box::new(failure)));
         assert_eq!(play.moves(), "open0:a drop0:failed open1:b", "{kind:?}");
+    }
+}
+
+#[test]
+fn no_words_of_a_provider_can_be_taken_for_an_answer_of_ours() {
+    let words = ["budget", "resting", "retry_budget", "queue", "circuit_open", "key_refused", "unfit"];
+    for (kind, word) in Kind::ALL.into_iter().flat_map(|kind| words.map(|word| (kind, word))) {
+        let mut failure = Failure::new(kind, Stage::Refused);
+        word.clone_into(&mut failure.said.code);
+        word.clone_into(&mut failure.said.r#type);
+        failure.retry_at = Some(RetryAt::In(secs(2)));
+        let told = Signal::Failed(Box::new(failure));
+        // Alone, with a retry left or none, and while a hedge is open: the turn ends or somebody is asked.
+        for retries in 0..2 {
+            let mut setup = setup(&["a"]);
+            setup.level.retries = retries;
+            let mut play = setup.begin();
+            play.sent(0).signal(0, told.clone());
+            play.pass(secs(3));
+            let moves = play.moves();
+            assert!(moves.contains("close:") || moves.contains("open1:a"), "{kind:?} {word}: {moves}");
+        }
     }
 }

@@ -11,7 +11,7 @@ use super::journal::{End, Journal};
 use super::{Action, AttemptId, Check, Open, Outcome, Policy, Relay, Why};
 use crate::chat::DialectId;
 use crate::event::{Event, Finish, Signal, Step, Usage};
-use crate::failure::{Failure, Kind, Stage};
+use crate::failure::{Declined, Failure, Kind, Stage};
 use crate::routing::plan::Candidate;
 use crate::routing::{Level, Target, Timeouts};
 use crate::turn::resume::{How, Origin};
@@ -75,6 +75,7 @@ impl Play {
                     self.opens.push(*open);
                     word
                 }
+                Action::Pay { id } => format!("pay{}", id.0),
                 Action::Drop { id, end, .. } => format!("drop{}:{}", id.0, end.name()),
                 Action::Spliced { id } => format!("splice{}", id.0),
                 Action::Emit(step) => match emitted(&step) {
@@ -117,6 +118,10 @@ impl Play {
 
     fn fail(&mut self, id: u32, kind: Kind) -> &mut Self {
         self.signal(id, Signal::Failed(Box::new(Failure::new(kind, Stage::Streaming))))
+    }
+
+    fn declined(&mut self, id: u32, why: Declined) -> &mut Self {
+        self.signal(id, Signal::Declined(Box::new(why)))
     }
 
     fn journal(&self) -> &Journal {

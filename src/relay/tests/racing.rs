@@ -72,9 +72,7 @@ fn an_empty_finish_wins_only_when_nobody_else_is_open() {
 fn without_budget_the_first_attempt_goes_on_alone() {
     let mut play = hedged(ms(20));
     play.sent(0).pass(ms(20)).moves();
-    let mut failure = Failure::new(Kind::Unavailable, Stage::Connecting);
-    failure.said.code = super::super::NO_BUDGET.to_owned();
-    play.signal(1, Signal::Failed(Box::new(failure)));
+    play.declined(1, Declined::Budget);
     assert_eq!(play.moves(), "drop1:failed");
     play.pass(secs(1)).text(0, "x");
     assert_eq!(play.moves(), "emit:\"x\"");

@@ -42,7 +42,7 @@ async fn attempt(faults: &Arc<Faults>, content: &str) -> (String, Option<String>
                 }),
                 Signal::Failed(failure) => return failure.kind.name().to_owned(),
                 Signal::Ended => return "ended".to_owned(),
-                Signal::Queued | Signal::Sent | Signal::Opened => {}
+                Signal::Queued | Signal::Sent | Signal::Opened | Signal::Declined(_) => {}
             }
         }
         "nothing".to_owned()
