@@ -43,7 +43,7 @@ fn decode(c: &mut Criterion) {
         group.bench_function(name, |b| {
             b.iter_batched_ref(
                 || {
-                    let mut decoder = provider().decoder(Expect { choices: 1 });
+                    let mut decoder = provider().decoder(Expect::of(1));
                     decoder.event(&open, &mut Step::default()).expect("a call");
                     decoder
                 },
@@ -66,7 +66,7 @@ fn encode(c: &mut Criterion) {
     group.throughput(Throughput::Elements(EVENTS));
     let body = br#"{"model":"m","stream":true,"messages":[{"role":"user","content":"go"}]}"#;
     let request = client().parse(&HeaderMap::new(), body).expect("a request");
-    let mut decoder = provider().decoder(Expect { choices: 1 });
+    let mut decoder = provider().decoder(Expect::of(1));
     let (mut first, mut plain) = (Step::default(), Step::default());
     decoder.event(&chunk(r#"{"role":"assistant","content":"The"}"#), &mut first).expect("a chunk");
     decoder.event(&chunk(r#"{"content":" quick brown"}"#), &mut plain).expect("a chunk");

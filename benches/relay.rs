@@ -37,6 +37,7 @@ fn begin(now: Instant) -> Relay {
         structured: None,
         races: true,
         max_turn: 1 << 25,
+        whole: false,
         retry_after_cap: Duration::from_secs(60),
         deadline: Duration::from_secs(300),
         seed: 1,
@@ -120,7 +121,7 @@ fn absorb(c: &mut Criterion) {
     let step = text();
     group.bench_function("absorb", |b| {
         b.iter_batched_ref(
-            || Turn::new(1 << 25),
+            || Turn::new(1 << 25, false),
             |turn| {
                 for _ in 0..EVENTS {
                     let _ = black_box(turn.absorb(black_box(&step)));

@@ -217,9 +217,73 @@ impl Event {
     }
 }
 
+impl Event {
+    /// About how many bytes it occupies, those on the heap included.
+    pub fn weight(&self) -> usize {
+        size_of::<Self>()
+            + match self {
+                Self::Text { text, .. } | Self::Reasoning { text, .. } | Self::Refusal { text, .. } => text.len(),
+                Self::Signature { data, .. } => data.len(),
+                Self::ToolOpen { id, name, .. } => id.len() + name.len(),
+                Self::ToolArgs { args, .. } => args.len(),
+                Self::Identity(identity) => size_of::<Identity>() + identity.id.len() + identity.model.len(),
+                Self::Usage(usage) => {
+                    size_of::<Usage>() + usage.native.as_ref().map_or(0, |(_, fields)| weight_of_fields(fields))
+                }
+                Self::Finish { stop_sequence, .. } => stop_sequence.as_ref().map_or(0, String::len),
+                Self::Extra(extra) => size_of::<Extra>() + weight_of_fields(&extra.fields),
+                Self::Alive | Self::Thinking(_) | Self::ToolClose { .. } => 0,
+            }
+    }
+
+    /// Takes over what `later` says if it is more of the same; otherwise gives it back.
+    fn join(&mut self, later: Self) -> Option<Self> {
+        match (self, later) {
+            (Self::Text { choice, text }, Self::Text { choice: c, text: more })
+            | (Self::Reasoning { choice, text }, Self::Reasoning { choice: c, text: more })
+            | (Self::Refusal { choice, text }, Self::Refusal { choice: c, text: more })
+                if *choice == c =>
+            {
+                text.push_str(&more);
+                None
+            }
+            (Self::ToolArgs { choice, call, args }, Self::ToolArgs { choice: c, call: n, args: more })
+                if *choice == c && *call == n =>
+            {
+                args.push_str(&more);
+                None
+            }
+            (_, later) => Some(later),
+        }
+    }
+}
+
+// === impl Identity ===
+
+impl Identity {
+    /// What of a provider's id is told. Clients are told it in every chunk, so one that is too long is none, and the
+    /// encoder mints one.
+    pub fn bounded_id(id: &str) -> &str {
+        if id.len() <= Self::BYTES { id } else { "" }
+    }
+
+    /// What of a model's name is told, for the same reason.
+    pub fn bounded_model(model: &str) -> &str {
+        &model[..model.floor_char_boundary(Self::BYTES)]
+    }
+
+    /// The most bytes of a response id, and of a model's name.
+    pub const BYTES: usize = 512;
+}
+
 // === impl Step ===
 
 impl Step {
+    /// Adds an event; what only goes on with the last one is joined to it.
+    pub fn push(&mut self, event: Event) {
+        push(&mut self.events, event);
+    }
+
     /// A step of one event.
     pub fn of(event: Event) -> Self {
         Self { events: smallvec::smallvec![event], raw: None }
@@ -240,6 +304,11 @@ impl Usage {
         said.as_u64().filter(|count| *count <= MOST_TOKENS)
     }
 
+    /// Adds what a provider wrote to what is kept of it, as far as that is passed on.
+    pub fn keep(kept: &mut Map<String, Value>, said: Map<String, Value>) {
+        keep(kept, said, USAGE);
+    }
+
     /// Takes what `later` says and keeps the rest: providers report usage piecemeal, and within an attempt the last
     /// word on each count holds.
     pub fn update(&mut self, later: Self) {
@@ -250,12 +319,60 @@ impl Usage {
         self.cache_read = cache_read.or(self.cache_read);
         self.cache_write = cache_write.or(self.cache_write);
         match (&mut self.native, native) {
-            (Some((dialect, old)), Some((new_dialect, new))) if *dialect == new_dialect => old.extend(new),
+            (Some((dialect, old)), Some((new_dialect, new))) if *dialect == new_dialect => Self::keep(old, new),
             (slot, Some(new)) => *slot = Some(new),
             (_, None) => {}
         }
     }
 }
+
+// === helpers ===
+
+/// Adds an event to `events`; what only goes on with the last one is joined to it, so that the number of events that
+/// come out of one upstream event does not grow with the number of its pieces.
+pub fn push(events: &mut SmallVec<[Event; 2]>, event: Event) {
+    let rest = match events.last_mut() {
+        Some(last) => last.join(event),
+        None => Some(event),
+    };
+    events.extend(rest);
+}
+
+/// Adds fields to those that are kept until the answer ends: as many as any API has, none of them longer than `most` bytes
+/// by [`weight_of`]. What a provider says besides is not kept, so that its small events cannot add up.
+pub fn keep(kept: &mut Map<String, Value>, fields: Map<String, Value>, most: usize) {
+    for (name, value) in fields {
+        let room = kept.len() < FIELDS || kept.contains_key(&name);
+        if room && name.len() <= NAME && weight_of(&value) <= most {
+            kept.insert(name, value);
+        }
+    }
+}
+
+/// About how many bytes `value` occupies on the heap.
+pub fn weight_of(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(|item| size_of::<Value>() + weight_of(item)).sum(),
+        Value::Object(fields) => weight_of_fields(fields),
+    }
+}
+
+fn weight_of_fields(fields: &Map<String, Value>) -> usize {
+    fields.iter().map(|(name, value)| FIELD + name.len() + weight_of(value)).sum()
+}
+
+/// What a field of an object occupies besides its name's and its value's own bytes: both as they stand in the table of
+/// entries, and their place in its index.
+const FIELD: usize = size_of::<(String, Value)>() + 24;
+
+/// How many fields are kept, and how long their names may be.
+const FIELDS: usize = 64;
+const NAME: usize = 256;
+
+/// The most bytes of one field of a provider's usage.
+const USAGE: usize = 4 << 10;
 
 /// More tokens than any model takes or makes in one answer.
 const MOST_TOKENS: u64 = 100_000_000;

@@ -82,6 +82,7 @@
 #![forbid(unsafe_code)]
 
 // The ground: vocabulary and values.
+pub mod bounds;
 pub mod chat;
 pub mod event;
 pub mod failure;

@@ -23,7 +23,7 @@ fn encoded(client: &dyn Client, body: &Value, provider: DialectId, model: &str) 
 fn relayed(provider: &dyn Provider, stream: &str, client: &dyn Client, body: &Value) -> String {
     let request = client.parse(&HeaderMap::new(), body.to_string().as_bytes()).expect("a request");
     let mut encoder = client.encoder(&request);
-    let mut decoder = provider.decoder(Expect { choices: 1 });
+    let mut decoder = provider.decoder(Expect::of(1));
     let mut sse = Decoder::new(1 << 20);
     let (mut out, mut usage) = (BytesMut::new(), Usage::default());
     sse.push(Bytes::copy_from_slice(stream.as_bytes()));

@@ -125,6 +125,7 @@ fn duel(leader: Script, suspect: Option<Duration>, pace: Option<Pace>) -> Report
         structured: None,
         races: true,
         max_turn: 1 << 20,
+        whole: false,
         retry_after_cap: Duration::from_secs(60),
         deadline: Duration::from_secs(600),
         seed: 3,

@@ -61,7 +61,7 @@ fn transcripts(folder: &Path) -> Vec<PathBuf> {
 fn read(dialect: &dyn Provider, choices: u32, pieces: impl Iterator<Item = Bytes>) -> String {
     let mut told = String::new();
     let mut events = Decoder::new(1 << 20);
-    let mut decoder = dialect.decoder(Expect { choices });
+    let mut decoder = dialect.decoder(Expect::of(choices));
     for piece in pieces {
         events.push(piece);
         while let Some(item) = events.next().expect("an event within the limit") {

@@ -48,7 +48,7 @@ fn transcripts() -> Vec<PathBuf> {
 /// What the pieces of a body come to, a line an event.
 fn read(pieces: impl IntoIterator<Item = Bytes>) -> String {
     let mut sse = Decoder::new(LIMIT);
-    let mut dialect = Anthropic.decoder(Expect { choices: 1 });
+    let mut dialect = Anthropic.decoder(Expect::of(1));
     let mut out = String::new();
     for piece in pieces {
         sse.push(piece);

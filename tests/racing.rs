@@ -106,6 +106,7 @@ impl Race {
             structured: None,
             races: true,
             max_turn: 1 << 20,
+            whole: false,
             retry_after_cap: Duration::from_secs(60),
             deadline: Duration::from_secs(120),
             seed: hedge,

@@ -117,7 +117,7 @@ fn write(events: &[Event], stream: bool) -> Bytes {
 
 fn read(body: Bytes) -> Vec<Event> {
     let mut sse = Decoder::new(1 << 20);
-    let mut decoder = Anthropic.decoder(Expect { choices: 1 });
+    let mut decoder = Anthropic.decoder(Expect::of(1));
     let mut events = Vec::new();
     let (mut open, mut next, mut done) = (None, 0, false);
     sse.push(body);
@@ -159,7 +159,7 @@ proptest! {
         let told = events(&things, &finish);
         let expected = settle(told.clone());
         prop_assert_eq!(&settle(read(write(&told, true))), &expected);
-        let whole = Anthropic.whole(&write(&told, false), Expect { choices: 1 }).expect("a message");
+        let whole = Anthropic.whole(&write(&told, false), Expect::of(1)).expect("a message");
         prop_assert_eq!(&settle(whole.into_iter().flat_map(|s| s.events)), &expected);
     }
 }

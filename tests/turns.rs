@@ -297,6 +297,7 @@ fn sim(seed: u64, scripts: Vec<Script>, dice: &mut Dice) -> Sim {
         structured: dice.once_in(12).then(|| Check(Arc::new(|text: &str| !text.len().is_multiple_of(5)))),
         races: !dice.once_in(8),
         max_turn: 1 << 20,
+        whole: false,
         retry_after_cap: Duration::from_secs(60),
         deadline: ms(dice, 5000, 120_000),
         seed,

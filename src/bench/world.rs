@@ -176,6 +176,7 @@ impl World {
             structured: None,
             races: true,
             max_turn: MAX_TURN,
+            whole: false,
             retry_after_cap: Duration::from_secs(60),
             deadline: self.level.timeouts.turn,
             seed: arrival.seed,

@@ -2,6 +2,7 @@
 
 use super::document::Section;
 use super::value::Zero;
+use crate::bounds::Bounds;
 use std::time::Duration;
 
 /// Limits of one connection, tenant or key; `None`: none of its own.
@@ -30,6 +31,8 @@ pub struct Limits {
     pub max_event: usize,
     /// One turn's text, in bytes.
     pub max_turn: usize,
+    /// How many things a request or an answer may consist of.
+    pub bounds: Bounds,
 }
 
 // === impl Quota ===
@@ -57,6 +60,7 @@ impl Default for Limits {
             retry_after_cap: Duration::from_secs(60),
             max_event: 16 << 20,
             max_turn: 32 << 20,
+            bounds: Bounds::default(),
         }
     }
 }
@@ -71,6 +75,31 @@ impl Limits {
             retry_after_cap: section.duration("retry_after_cap", Zero::Allowed, default.retry_after_cap),
             max_event: section.size("max_event", default.max_event),
             max_turn: section.size("max_turn", default.max_turn),
+            bounds: bounds(section, default.bounds),
         }
     }
 }
+
+// === helpers ===
+
+fn bounds(section: &Section<'_>, default: Bounds) -> Bounds {
+    let count = |key, most: usize, default: usize| {
+        usize::try_from(section.whole(key, 1..=most as u64, default as u64)).unwrap_or(default)
+    };
+    Bounds {
+        depth: count("max_depth", Bounds::DEPTH, default.depth),
+        values: count("max_values", MOST, default.values),
+        messages: count("max_messages", MOST, default.messages),
+        parts: count("max_parts", MOST, default.parts),
+        tools: count("max_tools", MOST, default.tools),
+        stops: count("max_stops", MOST, default.stops),
+        choices: count("max_choices", Bounds::CHOICES, default.choices),
+        calls: count("max_calls", MOST_CALLS, default.calls),
+    }
+}
+
+/// No count is larger: what it bounds would not fit into memory.
+const MOST: usize = 100_000_000;
+
+/// The calls of an answer are looked through for each fragment, so there must be few.
+const MOST_CALLS: usize = 10_000;

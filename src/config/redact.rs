@@ -223,6 +223,14 @@ fn limits(limits: &Limits) -> Value {
         "retry_after_cap": show(limits.retry_after_cap),
         "max_event": limits.max_event,
         "max_turn": limits.max_turn,
+        "max_depth": limits.bounds.depth,
+        "max_values": limits.bounds.values,
+        "max_messages": limits.bounds.messages,
+        "max_parts": limits.bounds.parts,
+        "max_tools": limits.bounds.tools,
+        "max_stops": limits.bounds.stops,
+        "max_choices": limits.bounds.choices,
+        "max_calls": limits.bounds.calls,
     })
 }
 

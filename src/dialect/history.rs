@@ -59,14 +59,16 @@ pub(super) fn mend_each(
     past: usize,
     mut mend: impl FnMut(Option<&Value>, &mut Value, &[Value]) -> bool,
 ) {
-    let mut at = 0;
-    for _ in 0..past.min(messages.len()) {
+    let past = past.min(messages.len());
+    // What stays moves to the front as it is found: each message is moved once, however many go.
+    let mut kept = 0;
+    for at in 0..past {
         let (before, rest) = messages.split_at_mut(at);
-        let Some((message, after)) = rest.split_first_mut() else { return };
-        if mend(before.last(), message, after) {
-            at += 1;
-        } else {
-            messages.remove(at);
+        let Some((message, after)) = rest.split_first_mut() else { break };
+        if mend(before[..kept].last(), message, after) {
+            messages.swap(kept, at);
+            kept += 1;
         }
     }
+    messages.drain(kept..past);
 }

@@ -4,6 +4,7 @@
 //! in, bytes and values out. Dialects do not see each other; they meet in `chat` and `event`. A provider that speaks
 //! a known dialect is configuration only; a new dialect is a folder here and a line in [`of`].
 
+use crate::bounds::{Bounds, Excess};
 use crate::chat::{DialectId, Request};
 use crate::event::{Finish, Step, Usage};
 use crate::failure::Failure;
@@ -143,6 +144,10 @@ pub enum Flow {
 pub struct Expect {
     /// How many choices must finish.
     pub choices: u32,
+    /// What the answer may consist of.
+    pub bounds: Bounds,
+    /// The most bytes that a decoder may keep of one answer.
+    pub max_turn: usize,
 }
 
 /// Writes one client's answer: the only owner of its id, role, indexes, usage and terminator.
@@ -239,6 +244,15 @@ pub enum Reason {
     Timeout,
 }
 
+// === impl Expect ===
+
+impl Expect {
+    /// An answer of that many choices, within the bounds that hold where none are configured.
+    pub fn of(choices: u32) -> Self {
+        Self { choices, bounds: Bounds::default(), max_turn: 32 << 20 }
+    }
+}
+
 // === impl Reason ===
 
 impl Reason {
@@ -322,6 +336,27 @@ pub fn provider(id: DialectId) -> Option<&'static dyn Provider> {
 /// The client's side of a dialect; `None` for one that no client speaks, or that is not built yet.
 pub fn client(id: DialectId) -> Option<&'static dyn Client> {
     of(id).and_then(Dialect::client)
+}
+
+/// Reads a client's request within `bounds`: what is too much is refused before it costs anything, and in words that
+/// name the bound.
+///
+/// # Errors
+/// A refusal that names the place and the remedy.
+pub fn read(client: &dyn Client, headers: &HeaderMap, body: &[u8], bounds: &Bounds) -> Result<Request, Refusal> {
+    bounds.body(body).map_err(too_much)?;
+    let request = client.parse(headers, body)?;
+    bounds.request(&request).map_err(too_much)?;
+    Ok(request)
+}
+
+fn too_much(excess: Excess) -> Refusal {
+    let message = format!("the request holds {excess}; send less, or raise the limit");
+    let refusal = Refusal::new(Reason::Request, "too_much", message);
+    match excess.field {
+        Some(field) => refusal.about(field),
+        None => refusal,
+    }
 }
 
 /// The finish that a client is told, which must agree with what it was given: calls and `stop` are `tool_calls`,

@@ -390,7 +390,11 @@ impl Engine {
             call: Call {
                 provider,
                 wire,
-                expect: dialect::Expect { choices: self.request.choices },
+                expect: dialect::Expect {
+                    choices: self.request.choices,
+                    bounds: self.live.setup.config.limits.bounds,
+                    max_turn: self.live.setup.config.limits.max_turn,
+                },
                 connect: timeouts.connect,
                 error_body: timeouts.error_body,
                 max_event: self.live.setup.config.limits.max_event,

@@ -58,6 +58,7 @@ pub(super) fn prepare(
         structured: structured::check(&request.format),
         races,
         max_turn: setup.config.limits.max_turn,
+        whole: !request.stream,
         retry_after_cap: setup.config.limits.retry_after_cap,
         deadline: deadline(level, request),
         seed: rand::random(),

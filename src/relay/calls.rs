@@ -8,8 +8,8 @@ use crate::turn::Call;
 #[derive(Debug, Default)]
 pub(super) struct Replay {
     told: Vec<Call>,
-    /// The arguments of each that was opened again, so far.
-    made: Vec<Option<String>>,
+    /// How many bytes of arguments each that was opened again has been given so far.
+    made: Vec<Option<usize>>,
 }
 
 /// A call differs from what was told of it.
@@ -40,22 +40,19 @@ impl Replay {
                     return Ok(Some(Event::ToolArgs { choice, call, args }));
                 };
                 let made = self.made[call as usize].get_or_insert_default();
-                let before = made.len();
-                made.push_str(&args);
-                let known = told.args.len();
-                let agrees = if made.len() <= known {
-                    told.args.as_bytes().starts_with(made.as_bytes())
-                } else {
-                    made.starts_with(&told.args) && !told.closed
-                };
-                if !agrees {
+                // Each byte is compared once, however small the pieces are.
+                let owed = told.args.as_bytes().get(*made..).unwrap_or_default();
+                let shared = owed.len().min(args.len());
+                let goes_on = args.len() > shared;
+                if owed[..shared] != args.as_bytes()[..shared] || (goes_on && told.closed) {
                     return Err(Differs);
                 }
-                let rest = made.get(before.max(known)..).filter(|rest| !rest.is_empty());
+                *made = made.saturating_add(args.len());
+                let rest = args.get(shared..).filter(|rest| !rest.is_empty());
                 Ok(rest.map(|rest| Event::ToolArgs { choice, call, args: rest.to_owned() }))
             }
             Event::ToolClose { call, .. } => match self.told.get(call as usize) {
-                Some(told) if !is_made(told, self.made[call as usize].as_deref()) => Err(Differs),
+                Some(told) if !is_made(told, self.made[call as usize]) => Err(Differs),
                 Some(told) if told.closed => Ok(None),
                 _ => Ok(Some(event)),
             },
@@ -65,7 +62,7 @@ impl Replay {
 
     /// The finish: every call that was told must have been made.
     pub(super) fn finish(&self) -> Result<(), Differs> {
-        let whole = self.told.iter().zip(&self.made).all(|(told, made)| is_made(told, made.as_deref()));
+        let whole = self.told.iter().zip(&self.made).all(|(told, made)| is_made(told, *made));
         if whole { Ok(()) } else { Err(Differs) }
     }
 }
@@ -73,8 +70,8 @@ impl Replay {
 // === helpers ===
 
 /// Whether a call was made again at least as far as it was told.
-fn is_made(told: &Call, made: Option<&str>) -> bool {
-    made.is_some_and(|made| made.len() >= told.args.len())
+fn is_made(told: &Call, made: Option<usize>) -> bool {
+    made.is_some_and(|made| made >= told.args.len())
 }
 
 #[cfg(test)]

@@ -75,6 +75,8 @@ pub struct Policy {
     pub races: bool,
     /// The most bytes of a turn.
     pub max_turn: usize,
+    /// The answer is told at its end, so all of it is kept until then.
+    pub whole: bool,
     /// The longest wait for a rate limit.
     pub retry_after_cap: Duration,
     /// How long the whole turn may take.
@@ -176,7 +178,7 @@ impl Relay {
     pub fn new(policy: Policy, candidates: Vec<Candidate>, now: Instant) -> Self {
         let plan = Plan::new(candidates, policy.level.retries);
         let mut relay = Self {
-            turn: Turn::new(policy.max_turn),
+            turn: Turn::new(policy.max_turn, policy.whole),
             race: Race::new(policy.seed),
             journal: Journal::new(now),
             plan,

@@ -30,10 +30,11 @@ pub(super) struct Race {
     seed: u64,
 }
 
-/// What a slow leader says while a challenger tries to overtake it.
+/// What a slow leader says while a challenger tries to overtake it. Pieces of the same thing are put together.
 #[derive(Debug, Default)]
 struct Stash {
-    steps: Vec<Step>,
+    step: Step,
+    bytes: usize,
 }
 
 // === impl Race ===
@@ -181,10 +182,12 @@ impl Relay {
     /// While a slow leader is challenged its text is kept; gives `true` if `told` was taken care of.
     pub(super) fn stash(&mut self, leader: AttemptId, told: &Step, now: Instant) -> bool {
         let Some(stash) = &mut self.race.stash else { return false };
-        stash.steps.push(told.clone());
+        stash.take(told);
+        // Who says that much is not slow, and if it is more than a turn may hold, that is found when it is told.
+        let full = stash.bytes > self.policy.max_turn;
         self.race.count(told, now);
         let finished = told.events.iter().any(|e| matches!(e, Event::Finish { .. }));
-        if finished || self.is_fast_again(leader, now) {
+        if finished || full || self.is_fast_again(leader, now) {
             let others: Vec<AttemptId> = self.runners.iter().map(|r| r.id).filter(|id| *id != leader).collect();
             for other in others {
                 self.supersede(other, now);
@@ -206,9 +209,7 @@ impl Relay {
     /// Tells what was kept of the leader.
     pub(super) fn unstash(&mut self, leader: AttemptId, now: Instant) {
         let Some(stash) = self.race.stash.take() else { return };
-        for step in stash.steps {
-            self.deliver(leader, step, now);
-        }
+        self.deliver(leader, stash.step, now);
         self.race.led(now);
     }
 
@@ -225,6 +226,20 @@ impl Relay {
     pub(super) fn challenger_failed(&mut self, leader: AttemptId, now: Instant) {
         self.unstash(leader, now);
         self.race.suspected = false;
+    }
+}
+
+// === impl Stash ===
+
+impl Stash {
+    fn take(&mut self, told: &Step) {
+        for event in &told.events {
+            let before = self.step.events.len();
+            let weight = event.weight();
+            self.step.push(event.clone());
+            let joined = self.step.events.len() == before;
+            self.bytes += if joined { weight - size_of::<Event>() } else { weight };
+        }
     }
 }
 

@@ -19,14 +19,27 @@ pub(super) struct Sieve {
     muted: bool,
     calls: Calls,
     replay: Option<Replay>,
-    /// Tool calls that are not told yet.
-    held: Vec<Event>,
+    /// Tool calls that are not told yet, in the order in which they came.
+    held: Vec<Held>,
     held_bytes: usize,
     object: Object,
     /// Identity, extras and silent thinking that wait until the attempt leads.
     preamble: SmallVec<[Event; 2]>,
+    preamble_bytes: usize,
     guessed: bool,
     limit: usize,
+}
+
+/// A tool call that is not told yet. Its fragments are put together as they come: told one by one they would cost far
+/// more than their bytes, and nobody waits for them singly.
+#[derive(Debug)]
+struct Held {
+    choice: u32,
+    call: u32,
+    /// Its id and name; `None` if it was opened before the holding began.
+    opened: Option<(String, String)>,
+    args: String,
+    closed: bool,
 }
 
 /// When tool calls are told.
@@ -67,6 +80,7 @@ impl Sieve {
             held_bytes: 0,
             object: Object::Plain,
             preamble: SmallVec::new(),
+            preamble_bytes: 0,
             guessed: false,
             limit,
         }
@@ -201,7 +215,10 @@ impl Sieve {
 
     fn text(&mut self, choice: u32, text: String, hold: bool, told: &mut Step) -> Result<(), Box<Failure>> {
         self.object = match std::mem::replace(&mut self.object, Object::Plain) {
-            Object::Ask(check) if hold => Object::Held(check, text),
+            Object::Ask(check) if hold => {
+                self.bound(text.len())?;
+                Object::Held(check, text)
+            }
             Object::Held(check, mut object) => {
                 self.bound(object.len() + text.len())?;
                 object.push_str(&text);
@@ -248,27 +265,53 @@ impl Sieve {
         };
         let Some(event) = event else { return Ok(()) };
         if self.calls == Calls::Hold {
-            self.held_bytes += if let Event::ToolArgs { args, .. } = &event { args.len() } else { 64 };
-            self.bound(self.held_bytes)?;
-            self.held.push(event);
-        } else {
-            told.events.push(event);
+            return self.hold(event);
         }
+        told.events.push(event);
         Ok(())
     }
 
-    /// Tells the held calls of `choice`.
-    fn release(&mut self, choice: u32, told: &mut Step) {
-        if self.held.is_empty() {
-            return;
+    fn hold(&mut self, event: Event) -> Result<(), Box<Failure>> {
+        match event {
+            Event::ToolOpen { choice, call, id, name } => {
+                self.held_bytes += id.len() + name.len();
+                self.held(choice, call).opened = Some((id, name));
+            }
+            Event::ToolArgs { choice, call, args } => {
+                self.held_bytes += args.len();
+                self.held(choice, call).args.push_str(&args);
+            }
+            Event::ToolClose { choice, call } => self.held(choice, call).closed = true,
+            _ => {}
         }
-        let of_choice = |event: &mut Event| match event {
-            Event::ToolOpen { choice: c, .. }
-            | Event::ToolArgs { choice: c, .. }
-            | Event::ToolClose { choice: c, .. } => *c == choice,
-            _ => true,
-        };
-        told.events.extend(self.held.extract_if(.., of_choice));
+        self.bound(self.held_bytes)
+    }
+
+    /// The held call of that number. Decoders bound how many there are.
+    fn held(&mut self, choice: u32, call: u32) -> &mut Held {
+        let known = self.held.iter().rposition(|held| held.choice == choice && held.call == call);
+        let at = known.unwrap_or_else(|| {
+            self.held_bytes += size_of::<Held>();
+            self.held.push(Held { choice, call, opened: None, args: String::new(), closed: false });
+            self.held.len() - 1
+        });
+        &mut self.held[at]
+    }
+
+    /// Tells the held calls of `choice`, each whole.
+    fn release(&mut self, choice: u32, told: &mut Step) {
+        for held in self.held.extract_if(.., |held| held.choice == choice) {
+            let Held { choice, call, opened, args, closed } = held;
+            if let Some((id, name)) = opened {
+                told.events.push(Event::ToolOpen { choice, call, id, name });
+            }
+            if !args.is_empty() {
+                told.events.push(Event::ToolArgs { choice, call, args });
+            }
+            if closed {
+                told.events.push(Event::ToolClose { choice, call });
+            }
+        }
     }
 
     fn bound(&self, bytes: usize) -> Result<(), Box<Failure>> {
@@ -281,18 +324,24 @@ impl Sieve {
 
     // --- before it leads ---
 
-    /// Keeps what a contender says of itself until it leads.
+    /// Keeps what a contender says of itself until it leads, within bounds.
     pub(super) fn keep(&mut self, told: Step) {
-        let room = PREAMBLE.saturating_sub(self.preamble.len());
         // A thinking block of which nothing is shown is its signature, and the client must send that back.
         let kept = told.events.into_iter().filter(|e| {
             matches!(e, Event::Identity(_) | Event::Extra(_) | Event::Signature { .. } | Event::Thinking(_))
         });
-        self.preamble.extend(kept.take(room));
+        for event in kept {
+            let size = event.weight();
+            if self.preamble.len() < PREAMBLE && self.preamble_bytes + size <= PREAMBLE_BYTES {
+                self.preamble_bytes += size;
+                self.preamble.push(event);
+            }
+        }
     }
 
     /// What it said of itself before it led.
     pub(super) fn take_preamble(&mut self) -> Step {
+        self.preamble_bytes = 0;
         Step { events: std::mem::take(&mut self.preamble), raw: None }
     }
 
@@ -334,3 +383,6 @@ fn differs(_: Differs) -> Box<Failure> {
 
 /// The most events that a contender's preamble is kept of; more than any provider sends before its first word.
 const PREAMBLE: usize = 32;
+
+/// The most bytes of them.
+const PREAMBLE_BYTES: usize = 256 << 10;

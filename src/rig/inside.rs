@@ -177,7 +177,7 @@ mod tests {
                 body: r#"{"model":"m","stream":true,"messages":[{"role":"user","content":"go"}]}"#.into(),
                 dropped: Vec::new(),
             },
-            expect: Expect { choices: 1 },
+            expect: Expect::of(1),
             connect: Duration::from_secs(1),
             error_body: Duration::from_secs(1),
             max_event: 1 << 20,

@@ -11,6 +11,8 @@ use crate::event::{Event, Step};
 #[derive(Clone, Debug, Default)]
 pub struct Told {
     pieces: Vec<Piece>,
+    /// The calls that are not complete: number and place in `pieces`.
+    open: Vec<(u32, usize)>,
     /// The last piece is reasoning that goes on.
     thinking: bool,
 }
@@ -19,8 +21,8 @@ pub struct Told {
 #[derive(Clone, Debug)]
 struct Piece {
     part: Part,
-    /// The number of a call that is not complete.
-    open: Option<u32>,
+    /// It is a call that is not complete.
+    open: bool,
 }
 
 // === impl Told ===
@@ -75,7 +77,8 @@ impl Told {
                 self.thinking = false;
                 let id = if id.is_empty() { name(*call) } else { id.clone() };
                 let part = Part::ToolCall { id, name: function.clone(), args: String::new() };
-                self.pieces.push(Piece { part, open: Some(*call) });
+                self.open.push((*call, self.pieces.len()));
+                self.pieces.push(Piece { part, open: true });
             }
             Event::ToolArgs { choice: 0, call, args: more } => {
                 if let Some(Part::ToolCall { args, .. }) = self.call(*call).map(|piece| &mut piece.part) {
@@ -84,10 +87,15 @@ impl Told {
             }
             Event::ToolClose { choice: 0, call } => {
                 if let Some(piece) = self.call(*call) {
-                    piece.open = None;
+                    piece.open = false;
+                    self.open.retain(|(number, _)| number != call);
                 }
             }
-            Event::Finish { choice: 0, .. } => self.pieces.iter_mut().for_each(|piece| piece.open = None),
+            Event::Finish { choice: 0, .. } => {
+                for (_, at) in self.open.drain(..) {
+                    self.pieces[at].open = false;
+                }
+            }
             Event::Thinking(false) => self.thinking = false,
             // Other choices are other answers, and what has no common form has no place in another turn.
             Event::Alive
@@ -110,7 +118,7 @@ impl Told {
     pub fn into_parts(self) -> Vec<Part> {
         let whole = |piece: &Piece| match &piece.part {
             // What is no JSON was cut off, whatever its provider's finish said; a model would be refused with it.
-            Part::ToolCall { args, .. } => piece.open.is_none() && is_whole(args),
+            Part::ToolCall { args, .. } => !piece.open && is_whole(args),
             // Some providers refuse a text of blanks, and no model misses it.
             Part::Text { text, .. } => !text.trim().is_empty(),
             Part::Reasoning { signature, .. } => signature.as_ref().is_some_and(|s| !s.is_empty()),
@@ -128,11 +136,12 @@ impl Told {
     }
 
     fn push(&mut self, part: Part) {
-        self.pieces.push(Piece { part, open: None });
+        self.pieces.push(Piece { part, open: false });
     }
 
     fn call(&mut self, number: u32) -> Option<&mut Piece> {
-        self.pieces.iter_mut().rfind(|piece| piece.open == Some(number))
+        let (_, at) = self.open.iter().rfind(|(open, _)| *open == number)?;
+        self.pieces.get_mut(*at)
     }
 }
 

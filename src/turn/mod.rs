@@ -15,6 +15,8 @@ pub struct Turn {
     choices: Vec<Choice>,
     bytes: usize,
     limit: usize,
+    /// What has no common form is kept until the end.
+    whole: bool,
     bound: bool,
 }
 
@@ -34,6 +36,19 @@ pub struct Choice {
     /// How it ended.
     pub finish: Option<Finish>,
     ascii: usize,
+    /// Something of `text` is not white space.
+    shows: bool,
+    /// Characters of the refusal and of the calls' arguments.
+    beside: Letters,
+    /// Tokens of the calls' names.
+    names: u64,
+}
+
+/// Characters counted as they come, so that nobody has to read a long text again to know how many tokens it is.
+#[derive(Clone, Copy, Debug, Default)]
+struct Letters {
+    ascii: u64,
+    wide: u64,
 }
 
 /// A tool call that the client was told, whole or in part.
@@ -59,9 +74,10 @@ pub struct TooLong {
 // === impl Turn ===
 
 impl Turn {
-    /// A turn of which nothing was told, of at most `limit` bytes.
-    pub fn new(limit: usize) -> Self {
-        Self { choices: vec![Choice::default()], bytes: 0, limit, bound: false }
+    /// A turn of which nothing was told, of at most `limit` bytes. `whole`: it is told at its end, so that what has no
+    /// common form counts as what it occupies until then.
+    pub fn new(limit: usize, whole: bool) -> Self {
+        Self { choices: vec![Choice::default()], bytes: 0, limit, whole, bound: false }
     }
 
     /// Notes what is being told.
@@ -69,7 +85,7 @@ impl Turn {
     /// # Errors
     /// [`TooLong`] if `step` would exceed the limit; the turn is unchanged then.
     pub fn absorb(&mut self, step: &Step) -> Result<(), TooLong> {
-        let size: usize = step.events.iter().map(size).sum();
+        let size: usize = step.events.iter().map(|event| self.size(event)).sum();
         if self.bytes.saturating_add(size) > self.limit {
             return Err(TooLong { limit: self.limit });
         }
@@ -80,17 +96,44 @@ impl Turn {
         Ok(())
     }
 
+    fn size(&self, event: &Event) -> usize {
+        match event {
+            Event::Text { text, .. } | Event::Reasoning { text, .. } | Event::Refusal { text, .. } => text.len(),
+            Event::Signature { data, .. } => data.len(),
+            Event::ToolOpen { id, name, .. } => size_of::<Call>() + id.len() + name.len(),
+            Event::ToolArgs { args, .. } => args.len(),
+            Event::Extra(_) if self.whole => event.weight(),
+            Event::Extra(_) => 64,
+            Event::Alive
+            | Event::Identity(_)
+            | Event::Thinking(_)
+            | Event::ToolClose { .. }
+            | Event::Usage(_)
+            | Event::Finish { .. } => 0,
+        }
+    }
+
     fn note(&mut self, event: &Event) {
         match event {
             Event::Text { choice, text } => self.choice(*choice).push(text),
             Event::Reasoning { choice, text } => self.choice(*choice).reasoning += text.len(),
-            Event::Refusal { choice, text } => self.choice(*choice).refusal.push_str(text),
+            Event::Refusal { choice, text } => {
+                let choice = self.choice(*choice);
+                choice.refusal.push_str(text);
+                choice.beside.count(text);
+            }
             Event::ToolOpen { choice, call, id, name } => {
-                let call = self.choice(*choice).call(*call);
+                let choice = self.choice(*choice);
+                choice.names += crate::chat::tokens(name);
+                let call = choice.call(*call);
                 call.id.clone_from(id);
                 call.name.clone_from(name);
             }
-            Event::ToolArgs { choice, call, args } => self.choice(*choice).call(*call).args.push_str(args),
+            Event::ToolArgs { choice, call, args } => {
+                let choice = self.choice(*choice);
+                choice.beside.count(args);
+                choice.call(*call).args.push_str(args);
+            }
             Event::ToolClose { choice, call } => self.choice(*choice).call(*call).closed = true,
             Event::Finish { choice, reason, .. } => self.choice(*choice).finish = Some(reason.clone()),
             Event::Extra(extra) => self.bound |= extra.bound,
@@ -155,6 +198,7 @@ impl Choice {
         self.text.push_str(text);
         self.chars += text.chars().count();
         self.ascii += text.bytes().filter(u8::is_ascii).count();
+        self.shows = self.shows || !text.trim_start().is_empty();
     }
 
     fn call(&mut self, index: u32) -> &mut Call {
@@ -170,31 +214,27 @@ impl Choice {
     }
 
     fn is_blank(&self) -> bool {
-        self.refusal.is_empty() && self.calls.is_empty() && self.text.trim_start().is_empty()
+        self.refusal.is_empty() && self.calls.is_empty() && !self.shows
     }
 
     fn tokens(&self) -> u64 {
         let text = self.ascii.div_ceil(4) + (self.chars - self.ascii);
-        let calls: u64 = self.calls.iter().map(|c| crate::chat::tokens(&c.name) + crate::chat::tokens(&c.args)).sum();
-        text as u64 + crate::chat::tokens(&self.refusal) + calls
+        text as u64 + self.beside.tokens() + self.names
     }
 }
 
-// === helpers ===
+// === impl Letters ===
 
-fn size(event: &Event) -> usize {
-    match event {
-        Event::Text { text, .. } | Event::Reasoning { text, .. } | Event::Refusal { text, .. } => text.len(),
-        Event::Signature { data, .. } => data.len(),
-        Event::ToolOpen { id, name, .. } => id.len() + name.len(),
-        Event::ToolArgs { args, .. } => args.len(),
-        Event::Extra(_) => 64,
-        Event::Alive
-        | Event::Identity(_)
-        | Event::Thinking(_)
-        | Event::ToolClose { .. }
-        | Event::Usage(_)
-        | Event::Finish { .. } => 0,
+impl Letters {
+    fn count(&mut self, text: &str) {
+        let ascii = text.bytes().filter(u8::is_ascii).count();
+        let all = if ascii == text.len() { ascii } else { text.chars().count() };
+        self.ascii += ascii as u64;
+        self.wide += (all - ascii) as u64;
+    }
+
+    fn tokens(self) -> u64 {
+        self.ascii.div_ceil(4) + self.wide
     }
 }
 
@@ -208,7 +248,7 @@ mod tests {
 
     #[test]
     fn white_space_and_reasoning_leave_a_turn_blank_but_not_silent() {
-        let mut turn = Turn::new(1000);
+        let mut turn = Turn::new(1000, false);
         assert!(turn.is_silent() && turn.is_blank());
         assert!(turn.absorb(&text(0, "\n ")).is_ok());
         assert!(!turn.is_silent() && turn.is_blank());
@@ -221,7 +261,7 @@ mod tests {
 
     #[test]
     fn a_step_over_the_limit_changes_nothing() {
-        let mut turn = Turn::new(5);
+        let mut turn = Turn::new(5, false);
         assert!(turn.absorb(&text(0, "12345")).is_ok());
         assert_eq!(turn.absorb(&text(0, "6")), Err(TooLong { limit: 5 }));
         assert_eq!(turn.text(), "12345");
@@ -230,7 +270,7 @@ mod tests {
     #[test]
     fn it_is_finished_when_every_choice_is() {
         let finish = |choice| Step::of(Event::Finish { choice, reason: Finish::Stop, stop_sequence: None });
-        let mut turn = Turn::new(1000);
+        let mut turn = Turn::new(1000, false);
         assert!(turn.absorb(&finish(0)).is_ok());
         assert!(turn.is_finished(1) && !turn.is_finished(2));
         assert!(turn.absorb(&text(1, "b")).is_ok());
@@ -241,7 +281,7 @@ mod tests {
 
     #[test]
     fn tokens_count_ascii_by_fours_and_others_singly() {
-        let mut turn = Turn::new(1000);
+        let mut turn = Turn::new(1000, false);
         assert!(turn.absorb(&text(0, "abcdefgh")).is_ok());
         assert!(turn.absorb(&text(0, "北京")).is_ok());
         assert_eq!(turn.tokens(), 4);

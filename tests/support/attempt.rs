@@ -26,7 +26,7 @@ pub(crate) fn call(body: &str) -> Call {
             body: Bytes::copy_from_slice(body.as_bytes()),
             dropped: Vec::new(),
         },
-        expect: Expect { choices: 1 },
+        expect: Expect::of(1),
         connect: Duration::from_secs(5),
         error_body: Duration::from_millis(100),
         max_event: 16 << 20,

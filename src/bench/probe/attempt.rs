@@ -126,7 +126,7 @@ impl Asker {
         let mut signals = self.upstream.open(Call {
             provider: self.provider,
             wire,
-            expect: Expect { choices: 1 },
+            expect: Expect::of(1),
             connect: self.connect,
             error_body: self.error_body,
             max_event: self.max_event,

@@ -5,6 +5,7 @@ use super::super::{
     Store, Tls,
 };
 use super::{Fake, config, loaded};
+use crate::bounds::Bounds;
 use crate::chat::DialectId;
 use crate::routing::{
     After, Backoff, Concurrency, Continuation, Delivery, Hedge, History, Level, Pace, RateLimited, Timeouts,
@@ -111,9 +112,11 @@ fn a_silent_file_gets_the_documented_defaults() {
     assert_eq!((&*target.issuer, target.deterministic, level.chain[0].timeouts), ("va", false, clocks));
 
     assert_eq!(tenants, None);
-    let Limits { rpm, tpm, in_flight, retry_after_cap, max_event, max_turn } = limits;
+    let Limits { rpm, tpm, in_flight, retry_after_cap, max_event, max_turn, bounds } = limits;
     assert_eq!((rpm, tpm, in_flight), (100_000, 100_000_000, 20_000));
     assert_eq!((retry_after_cap, max_event, max_turn), (secs(60), 16 << 20, 32 << 20));
+    assert_eq!((bounds.depth, bounds.values, bounds.messages, bounds.parts), (127, 250_000, 10_000, 50_000));
+    assert_eq!((bounds.tools, bounds.stops, bounds.choices, bounds.calls), (1024, 64, 16, 512));
     let Store { backend, ttl, max_bytes, resume_grace, domains } = store;
     assert_eq!((backend, ttl, max_bytes, resume_grace), (Backend::Memory, secs(3600), 256 << 20, secs(120)));
     assert!(domains.is_empty());
@@ -184,6 +187,14 @@ fn every_key_arrives() {
         retry_after_cap = "4s"
         max_event = "5B"
         max_turn = "6B"
+        max_depth = 7
+        max_values = 8
+        max_messages = 9
+        max_parts = 10
+        max_tools = 11
+        max_stops = 12
+        max_choices = 13
+        max_calls = 14
         [store]
         backend = "redis"
         url = { env = "REDIS_URL" }
@@ -244,6 +255,8 @@ fn every_key_arrives() {
     let limits = &config.limits;
     assert_eq!((limits.rpm, limits.tpm, limits.in_flight, limits.retry_after_cap), (1, 2, 3, secs(4)));
     assert_eq!((limits.max_event, limits.max_turn), (5, 6));
+    let bounds = Bounds { depth: 7, values: 8, messages: 9, parts: 10, tools: 11, stops: 12, choices: 13, calls: 14 };
+    assert_eq!(limits.bounds, bounds);
     assert!(matches!(&config.store.backend, Backend::Redis(url) if url.expose() == "redis://store:6379"));
     assert_eq!((config.store.ttl, config.store.max_bytes, config.store.resume_grace), (secs(60), 1024, secs(1)));
     assert_eq!(config.store.domains, ["region:y"]);

@@ -2,8 +2,9 @@
 
 use super::decode::{Decoder, extra, malformed};
 use super::surrogates::{self, Edges};
+use crate::bounds::Excess;
 use crate::event::{Event, Place, Step};
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind, Stage};
 use serde_json::{Map, Value};
 
 /// A started block.
@@ -95,6 +96,7 @@ impl Decoder {
                 step.events.push(Event::Thinking(true));
                 let (text, signature) = (take("thinking"), take("signature"));
                 self.say(Piece::Thinking, text, step);
+                self.keep(signature.len())?;
                 Block::Thinking { signature: Some(signature).filter(|s| !s.is_empty()) }
             }
             "redacted_thinking" => {
@@ -103,15 +105,25 @@ impl Decoder {
             }
             "tool_use" => {
                 let call = self.calls;
+                if usize::try_from(call).is_ok_and(|calls| calls >= self.expect.bounds.calls) {
+                    let most = self.expect.bounds.calls;
+                    let excess = Excess { what: "tool calls", key: "max_calls", field: None, most };
+                    return Err(malformed(&format!("the answer makes {excess}")));
+                }
                 self.calls += 1;
                 self.spoke = true;
-                let (id, name) = (take("id"), take("name"));
+                // An id that is too long is none, and the client is given one of ours.
+                let (id, name) = (Some(take("id")).filter(|id| id.len() <= MAX_ID).unwrap_or_default(), take("name"));
+                if name.len() > MAX_NAME {
+                    return Err(malformed("the name of a tool call is longer than any function's"));
+                }
                 step.events.push(Event::ToolOpen { choice: 0, call, id, name });
                 let input = match block.remove("input") {
                     Some(Value::Object(input)) if !input.is_empty() => Some(Value::Object(input).to_string()),
                     Some(Value::String(input)) if !input.is_empty() => Some(input),
                     _ => None,
                 };
+                self.keep(input.as_ref().map_or(0, String::len))?;
                 Block::Tool { call, told: false, input }
             }
             _ => {
@@ -139,6 +151,7 @@ impl Decoder {
             "thinking_delta" if !other => (Piece::Thinking, "thinking"),
             "input_json_delta" if !other => (Piece::Args, "partial_json"),
             "signature_delta" if !other => {
+                self.keep(delta.get("signature").and_then(Value::as_str).map_or(0, str::len))?;
                 if let Some(open) = self.open.iter_mut().find(|o| o.index == index)
                     && let Block::Thinking { signature } = &mut open.block
                     && let Some(Value::String(data)) = delta.remove("signature")
@@ -165,6 +178,17 @@ impl Decoder {
             _ => String::new(),
         };
         self.piece(index, piece, text, edges, step).map(|_| ())
+    }
+
+    /// Counts what has to be kept until its block ends.
+    fn keep(&mut self, bytes: usize) -> Result<(), Failure> {
+        self.kept = self.kept.saturating_add(bytes);
+        if self.kept <= self.expect.max_turn {
+            return Ok(());
+        }
+        let most = self.expect.max_turn;
+        let failure = Failure::new(Kind::Framing, Stage::Streaming);
+        Err(failure.saying(format!("signatures and arguments of more than limits.max_turn ({most} bytes)")))
     }
 
     /// Takes a piece of text, thinking or arguments; whether it is told as it came.
@@ -274,6 +298,12 @@ impl Decoder {
 
 /// The most blocks that may be open at once; the API opens one.
 const OPEN_MAX: usize = 256;
+
+/// The longest id of a call. Some gateways put a model's signature into it, so it is no short one.
+const MAX_ID: usize = 64 << 10;
+
+/// The longest name of a function.
+const MAX_NAME: usize = 1024;
 
 /// The start of a content block, without its index.
 fn wrap(field: &str, block: Map<String, Value>) -> Map<String, Value> {

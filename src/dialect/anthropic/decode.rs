@@ -9,7 +9,7 @@ use super::blocks::{Open, Piece};
 use super::classify;
 use super::surrogates::{self, Edges};
 use crate::chat::DialectId;
-use crate::dialect::{Decode, Flow};
+use crate::dialect::{Decode, Expect, Flow};
 use crate::event::{Event, Extra, Finish, Identity, Place, Step, Usage};
 use crate::failure::{Failure, Kind, Stage};
 use crate::sse;
@@ -18,8 +18,9 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 
 /// The state of one response.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Decoder {
+    pub(super) expect: Expect,
     /// A frame of the message was read.
     pub(super) begun: bool,
     /// The model said something.
@@ -34,6 +35,8 @@ pub(super) struct Decoder {
     pub(super) after_text: bool,
     /// How many tool calls were opened.
     pub(super) calls: u32,
+    /// Bytes of signatures and arguments that were kept until their block ended.
+    pub(super) kept: usize,
     /// A high surrogate at the end of the last delta, and that delta's block.
     pub(super) high: Option<(u64, u16)>,
 }
@@ -64,6 +67,7 @@ struct HotDelta<'a> {
 impl Decode for Decoder {
     fn event(&mut self, event: &sse::Event, step: &mut Step) -> Result<Flow, Failure> {
         let data: &[u8] = &event.data;
+        self.expect.bounds.event(data).map_err(|excess| malformed(&format!("an event holds {excess}")))?;
         if event.name.as_ref() == b"error" {
             return Err(classify::event(data));
         }
@@ -105,6 +109,7 @@ impl Decode for Decoder {
     fn end(&mut self, rest: Option<&sse::Event>, step: &mut Step) -> Result<(), Failure> {
         if let Some(rest) = rest
             && !self.finished
+            && self.expect.bounds.event(&rest.data).is_ok()
             && let Ok((value, _)) = parse(&rest.data)
         {
             if classify::is_error(&value) {
@@ -127,6 +132,21 @@ impl Decode for Decoder {
 }
 
 impl Decoder {
+    pub(super) fn new(expect: Expect) -> Self {
+        Self {
+            expect,
+            begun: false,
+            spoke: false,
+            finished: false,
+            usage: Map::new(),
+            open: Vec::new(),
+            after_text: false,
+            calls: 0,
+            kept: 0,
+            high: None,
+        }
+    }
+
     /// The steps of a whole message: those of the stream that would have told it.
     pub(super) fn whole(&mut self, mut message: Map<String, Value>) -> Result<Vec<Step>, Failure> {
         let content = match message.shift_remove("content") {
@@ -206,8 +226,12 @@ impl Decoder {
             Some(Value::String(text)) => text,
             _ => String::new(),
         };
-        let identity =
-            Identity { id: text(message.shift_remove("id")), model: text(message.shift_remove("model")), created: 0 };
+        let (id, model) = (text(message.shift_remove("id")), text(message.shift_remove("model")));
+        let identity = Identity {
+            id: Identity::bounded_id(&id).to_owned(),
+            model: Identity::bounded_model(&model).to_owned(),
+            created: 0,
+        };
         step.events.push(Event::Identity(Box::new(identity)));
         if let Some(Value::Object(usage)) = message.shift_remove("usage") {
             self.count(usage, exact, step);
@@ -222,7 +246,7 @@ impl Decoder {
     /// Takes usage over; the counts of output only if they are `exact`.
     fn count(&mut self, usage: Map<String, Value>, exact: bool, step: &mut Step) {
         let known = usage.into_iter().filter(|(_, count)| !count.is_null());
-        self.usage.extend(known);
+        Usage::keep(&mut self.usage, known.collect());
         let number = |field: &str| self.usage.get(field).and_then(Usage::count);
         let (read, write) = (number("cache_read_input_tokens"), number("cache_creation_input_tokens"));
         let reasoning = self.usage.get("output_tokens_details").and_then(|d| d.get("thinking_tokens"));

@@ -11,7 +11,7 @@ use super::stream::Stream;
 use super::whole::Whole;
 use crate::chat::{DialectId, Request};
 use crate::dialect::{Encode, End, reconcile};
-use crate::event::{Event, Extra, Finish, Identity, Place, Step, Usage};
+use crate::event::{self, Event, Extra, Finish, Identity, Place, Step, Usage};
 use bytes::BytesMut;
 use serde_json::{Map, Value, json};
 use std::collections::VecDeque;
@@ -204,9 +204,9 @@ impl<S: Sink> Encoder<S> {
     fn extra(&mut self, extra: &Extra, out: &mut BytesMut) {
         let fields = &extra.fields;
         match extra.place {
-            Place::Top if self.begun => self.beside.extend(fields.clone()),
-            Place::Top => self.head.extra.extend(fields.clone()),
-            Place::Choice(_) => self.last.extend(fields.clone()),
+            Place::Top if self.begun => event::keep(&mut self.beside, fields.clone(), FIELD),
+            Place::Top => event::keep(&mut self.head.extra, fields.clone(), FIELD),
+            Place::Choice(_) => event::keep(&mut self.last, fields.clone(), FIELD),
             Place::Delta(_) => {
                 if matches!(self.open, Some(Kind::Text | Kind::Thinking | Kind::Other)) {
                     self.sink.delta(self.next - 1, Delta::Other(fields), out);
@@ -364,6 +364,9 @@ impl Head {
 }
 
 // === helpers ===
+
+/// The most bytes of a field that waits for the head or the end of the message.
+const FIELD: usize = 256 << 10;
 
 /// The id of a call whose provider gave it none.
 pub(super) fn call_id(minted: u128, call: u32) -> String {

@@ -80,16 +80,19 @@ impl Provider for Anthropic {
         Framing::Sse
     }
 
-    fn decoder(&self, _: Expect) -> Box<dyn Decode> {
+    fn decoder(&self, expect: Expect) -> Box<dyn Decode> {
         // This API has one answer a request, whatever was asked.
-        Box::new(decode::Decoder::default())
+        Box::new(decode::Decoder::new(expect))
     }
 
-    fn whole(&self, body: &[u8], _: Expect) -> Result<Vec<Step>, Failure> {
+    fn whole(&self, body: &[u8], expect: Expect) -> Result<Vec<Step>, Failure> {
+        if let Err(excess) = expect.bounds.event(body) {
+            return Err(decode::malformed(&format!("the answer holds {excess}")));
+        }
         match serde_json::from_slice::<Map<String, Value>>(body) {
             Ok(message) if classify::is_error(&message) => Err(classify::response(200, &HeaderMap::new(), body)),
             Ok(message) if message.get("content").is_some_and(Value::is_array) => {
-                decode::Decoder::default().whole(message)
+                decode::Decoder::new(expect).whole(message)
             }
             _ => Err(Failure::new(Kind::Framing, Stage::Streaming)
                 .saying("the body is neither an event stream nor a message of this API")),

@@ -14,6 +14,10 @@ use serde_json::Value;
 
 /// The steps of a stream that would have told the same.
 pub(super) fn steps(body: &[u8], expect: Expect) -> Result<Vec<Step>, Failure> {
+    if let Err(excess) = expect.bounds.event(body) {
+        let failure = Failure::new(Kind::Malformed, Stage::Streaming);
+        return Err(failure.saying(format!("the answer holds {excess}")));
+    }
     let value = serde_json::from_slice::<Value>(body.trim_ascii());
     let Ok(Value::Object(mut answer)) = value else { return Err(classify::response(200, &HeaderMap::new(), body)) };
     let Some(Value::Array(choices)) = answer.get_mut("choices") else {

@@ -8,9 +8,12 @@
 
 use super::halves::Halves;
 use super::wire::Entry;
+use crate::bounds::Excess;
+use crate::dialect::Expect;
 use crate::event::Event;
 use crate::failure::{Failure, Kind, Stage};
 use smallvec::SmallVec;
+use std::ops::Range;
 
 /// What a decoder gathers of one upstream event.
 pub(super) type Events = SmallVec<[Event; 2]>;
@@ -21,6 +24,10 @@ pub(super) struct Calls {
     calls: Vec<Call>,
     /// How many were told.
     told: u32,
+    /// Bytes of ids, names and arguments that are kept.
+    bytes: usize,
+    /// The most calls, and the most bytes of them.
+    most: (usize, usize),
 }
 
 /// One call.
@@ -34,6 +41,8 @@ struct Call {
     name: String,
     /// All arguments so far.
     args: String,
+    /// Where in `args` what is no white space begins and ends.
+    ink: Range<usize>,
     /// How many bytes of them were told.
     sent: usize,
     /// Where `args` stands as JSON.
@@ -62,6 +71,11 @@ enum Where {
 // === impl Calls ===
 
 impl Calls {
+    /// No calls yet, and no more than are expected.
+    pub(super) fn new(expect: Expect) -> Self {
+        Self { most: (expect.bounds.calls, expect.max_turn), ..Self::default() }
+    }
+
     /// Whether any call was opened.
     pub(super) fn any(&self) -> bool {
         !self.calls.is_empty()
@@ -79,7 +93,8 @@ impl Calls {
         out: &mut Events,
     ) -> Result<(), Failure> {
         let index = entry.index.0;
-        let id = entry.id.as_str();
+        // An id that is too long is none, and the client is given one of ours.
+        let id = Some(entry.id.as_str()).filter(|id| id.len() <= MAX_ID).unwrap_or_default();
         let (name, args) = match &entry.function {
             Some(function) => (function.name.as_str(), function.args()),
             None => ("", "".into()),
@@ -87,10 +102,23 @@ impl Calls {
         if id.is_empty() && name.is_empty() && args.is_empty() {
             return Ok(());
         }
+        if name.len() > MAX_NAME {
+            return Err(malformed("the name of a tool call is longer than any function's"));
+        }
+        self.bytes = self.bytes.saturating_add(id.len() + name.len() + args.len());
+        if self.bytes > self.most.1 {
+            let most = self.most.1;
+            let failure = Failure::new(Kind::Framing, Stage::Streaming);
+            return Err(failure.saying(format!("tool calls of more than limits.max_turn ({most} bytes)")));
+        }
         let at = match self.locate(index, id, name, &args)? {
             Where::At(at) => at,
             Where::New => {
                 self.close_whole(choice, out);
+                if self.calls.len() >= self.most.0 {
+                    let excess = Excess { what: "tool calls", key: "max_calls", field: None, most: self.most.0 };
+                    return Err(malformed(&format!("the answer makes {excess}")));
+                }
                 self.calls.push(Call { index, id: id.to_owned(), ..Call::default() });
                 self.calls.len() - 1
             }
@@ -179,7 +207,7 @@ impl Calls {
             let unnamed = call.ordinal.is_none();
             let same = call.name == name;
             // A name repeated with other arguments than the whole ones before is the next call of that function.
-            let next = call.json.whole && !args.is_empty() && !call.is_placeholder() && args.trim() != call.args.trim();
+            let next = call.json.whole && !args.is_empty() && !call.is_placeholder() && args.trim() != call.trimmed();
             return Ok(if unnamed || (same && !next) { Where::At(at) } else { Where::New });
         }
         let closed_here = || index.and_then(|i| calls.iter().rposition(|c| c.index == Some(i)));
@@ -195,7 +223,22 @@ impl Calls {
 impl Call {
     /// Whole arguments that may be a stand-in for the real ones: nothing of them was told yet.
     fn is_placeholder(&self) -> bool {
-        self.json.whole && self.sent == 0 && self.args.trim() == "{}"
+        self.json.whole && self.sent == 0 && self.trimmed() == "{}"
+    }
+
+    /// The arguments so far without the white space around them, which may be long: nobody looks for it twice.
+    fn trimmed(&self) -> &str {
+        self.args.get(self.ink.clone()).unwrap_or_default()
+    }
+
+    fn push(&mut self, piece: &str) {
+        let before = self.args.len();
+        self.args.push_str(piece);
+        let (blank, ink) = (piece.len() - piece.trim_start().len(), piece.trim_end().len());
+        if ink > 0 {
+            let start = if self.ink.is_empty() { before + blank } else { self.ink.start };
+            self.ink = start..before + ink;
+        }
     }
 
     fn append(&mut self, piece: &str) -> Result<(), Failure> {
@@ -208,6 +251,7 @@ impl Call {
             if piece.starts_with(['{', '[']) {
                 if self.is_placeholder() && !self.closed {
                     self.args.clear();
+                    self.ink = 0..0;
                     self.json = Json::default();
                 } else {
                     self.repeat = Some(0);
@@ -215,7 +259,7 @@ impl Call {
             }
         }
         if let Some(at) = self.repeat {
-            let owed = self.args.trim().get(at..).unwrap_or_default();
+            let owed = self.trimmed().get(at..).unwrap_or_default();
             if owed.starts_with(piece) {
                 self.repeat = Some(at + piece.len()).filter(|_| owed.len() > piece.len());
                 return Ok(());
@@ -229,7 +273,7 @@ impl Call {
         if self.closed {
             return Err(malformed("a tool call was given more arguments after it was complete"));
         }
-        self.args.push_str(piece);
+        self.push(piece);
         self.json.feed(piece);
         Ok(())
     }
@@ -245,9 +289,11 @@ impl Call {
     }
 
     fn close(&mut self, choice: u32, out: &mut Events) {
-        self.args.extend(self.halves.take());
+        if let Some(half) = self.halves.take() {
+            self.push(half.encode_utf8(&mut [0; 4]));
+        }
         if self.args.is_empty() {
-            self.args.push_str("{}");
+            self.push("{}");
         }
         self.tell(choice, true, out);
         self.closed = true;
@@ -291,3 +337,9 @@ impl Json {
 fn malformed(what: &str) -> Failure {
     Failure::new(Kind::Malformed, Stage::Streaming).saying(what)
 }
+
+/// The longest id of a call. Some gateways put a model's signature into it, so it is no short one.
+const MAX_ID: usize = 64 << 10;
+
+/// The longest name of a function.
+const MAX_NAME: usize = 1024;

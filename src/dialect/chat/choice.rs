@@ -4,8 +4,10 @@ use super::calls::{Calls, Events};
 use super::halves::{self, Halves};
 use super::quirks;
 use super::wire::{self, Content, Entry, Function, Whole};
+use crate::bounds::Excess;
 use crate::chat::DialectId;
-use crate::event::{Event, Extra, Finish, Place};
+use crate::dialect::Expect;
+use crate::event::{self, Event, Extra, Finish, Place};
 use crate::failure::{Failure, Kind, Said, Stage};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -19,6 +21,8 @@ pub(super) struct Choice {
     reasoning: Halves,
     refusal: Halves,
     pub(super) calls: Calls,
+    /// The most entries of `tool_calls` in one chunk.
+    entries: usize,
     /// The model has said something in it.
     pub(super) said: bool,
     pub(super) finished: bool,
@@ -27,8 +31,8 @@ pub(super) struct Choice {
 // === impl Choice ===
 
 impl Choice {
-    pub(super) fn new(index: u32) -> Self {
-        Self { index, ..Self::default() }
+    pub(super) fn new(index: u32, expect: Expect) -> Self {
+        Self { index, calls: Calls::new(expect), entries: expect.bounds.calls, ..Self::default() }
     }
 
     /// Reads its part of a chunk. Whether what it said stands in the events as it stood in the chunk.
@@ -84,7 +88,9 @@ impl Choice {
         if !refusal.is_empty() {
             let text = joined(&mut self.refusal, refusal, marked);
             self.said |= !text.is_empty();
-            push(out, text, |text| Event::Refusal { choice: self.index, text });
+            if !text.is_empty() {
+                out.push(Event::Refusal { choice: self.index, text });
+            }
         }
         if let Some(raw) = delta.tool_calls {
             self.tool_calls(raw, marked, out)?;
@@ -108,7 +114,7 @@ impl Choice {
             if self.calls.any() {
                 self.calls.close_whole(self.index, out);
             }
-            out.push(Event::Text { choice: self.index, text });
+            event::push(out, Event::Text { choice: self.index, text });
         }
     }
 
@@ -118,7 +124,9 @@ impl Choice {
         }
         let text = joined(&mut self.reasoning, text, marked);
         self.said |= !text.is_empty();
-        push(out, text, |text| Event::Reasoning { choice: self.index, text });
+        if !text.is_empty() {
+            event::push(out, Event::Reasoning { choice: self.index, text });
+        }
     }
 
     /// Mistral's list of parts. References to sources have no place in a text and are left out.
@@ -171,9 +179,15 @@ impl Choice {
     fn tool_calls(&mut self, raw: &RawValue, marked: bool, out: &mut Events) -> Result<(), Failure> {
         let entries: Vec<Entry<'_>> = serde_json::from_str(raw.get())
             .map_err(|error| malformed(&format!("`tool_calls` is no list of calls: {error}")))?;
+        if entries.len() > self.entries {
+            let excess = Excess { what: "entries of `tool_calls`", key: "max_calls", field: None, most: self.entries };
+            return Err(malformed(&format!("an event holds {excess}")));
+        }
         self.said |= !entries.is_empty();
+        // Looked for once: the list may be long.
+        let custom = entries.iter().any(|entry| entry.function.is_none()) && is_custom(raw);
         for entry in &entries {
-            if entry.kind.as_str() == "custom" || (entry.function.is_none() && is_custom(raw)) {
+            if entry.kind.as_str() == "custom" || (entry.function.is_none() && custom) {
                 // Free-form tools have no JSON arguments and so no common form.
                 let fields = Map::from_iter([("tool_calls".to_owned(), value(raw, marked))]);
                 let place = Place::Delta(self.index);
@@ -208,12 +222,6 @@ impl Choice {
 
 fn joined(halves: &mut Halves, text: &str, marked: bool) -> String {
     if marked || !halves.is_empty() { halves.join(text) } else { text.to_owned() }
-}
-
-fn push(out: &mut Events, text: String, event: impl FnOnce(String) -> Event) {
-    if !text.is_empty() {
-        out.push(event(text));
-    }
 }
 
 /// Tells of fields without a common form, those that hold something.

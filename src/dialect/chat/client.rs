@@ -69,7 +69,7 @@ pub(super) fn parse(headers: &HeaderMap, body: &[u8]) -> Result<Request, Refusal
         None | Some(Value::Null) => 1,
         Some(n) => match n.as_u64().and_then(|n| u32::try_from(n).ok()) {
             Some(n) if (1..=MAX_CHOICES).contains(&n) => n,
-            _ => return Err(wrong("n", "must be a whole number from 1 to 16")),
+            _ => return Err(wrong("n", "must be a whole number from 1 to 128")),
         },
     };
     let modalities = raw.get("modalities").and_then(Value::as_array);
@@ -356,4 +356,4 @@ fn effort_of(word: &str) -> Option<Effort> {
 }
 
 /// The most answers to one request.
-const MAX_CHOICES: u32 = 16;
+const MAX_CHOICES: u32 = 128;

@@ -18,16 +18,17 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use smallvec::SmallVec;
 use std::borrow::Cow;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Reads one answer.
 #[derive(Debug)]
 pub(super) struct Decoder {
-    /// How many choices must finish.
-    expect: u32,
+    expect: Expect,
     /// The last identity that was told.
     identity: Identity,
-    /// The fields at the top of chunks that were told last, as they stood.
-    tops: Vec<(String, String)>,
+    /// The fields at the top of chunks that were told last, as digests of their names and values: providers repeat them
+    /// in every chunk, and they may be long.
+    tops: Vec<(u64, u64)>,
     choices: SmallVec<[Choice; 1]>,
     done: bool,
 }
@@ -46,7 +47,7 @@ struct Data<'a> {
 impl Decoder {
     pub(super) fn new(expect: Expect) -> Self {
         Self {
-            expect: expect.choices.max(1),
+            expect: Expect { choices: expect.choices.max(1), ..expect },
             identity: Identity::default(),
             tops: Vec::new(),
             choices: SmallVec::new(),
@@ -90,9 +91,12 @@ impl Decoder {
 
     /// Notes who speaks. Whether the chunk says so in full and nothing else than before.
     fn identify(&mut self, chunk: &Chunk<'_>, step: &mut Step) -> bool {
-        let (id, model, created) = (chunk.id.as_str(), chunk.model.as_str(), chunk.created.0.unwrap_or(0));
+        let id = Identity::bounded_id(chunk.id.as_str());
+        let model = Identity::bounded_model(chunk.model.as_str());
+        let created = chunk.created.0.unwrap_or(0);
+        let cut = id.len() < chunk.id.as_str().len() || model.len() < chunk.model.as_str().len();
         let known = &mut self.identity;
-        let whole = !id.is_empty() && !model.is_empty() && created > 0;
+        let whole = !cut && !id.is_empty() && !model.is_empty() && created > 0;
         let news = (!id.is_empty() && id != known.id)
             || (!model.is_empty() && model != known.model)
             || (created > 0 && created != known.created);
@@ -114,14 +118,14 @@ impl Decoder {
     /// Reads a choice. Whether what it said stands in the events as it stood in the chunk.
     fn choice(&mut self, wire: &wire::Choice<'_>, marked: bool, out: &mut Events) -> Result<bool, Failure> {
         let index = match u32::try_from(wire.index.0.unwrap_or(0)) {
-            Ok(index) if index < self.expect => index,
+            Ok(index) if index < self.expect.choices => index,
             // Nobody asked for it.
             _ => return Ok(false),
         };
         let at = match self.choices.iter().position(|c| c.index == index) {
             Some(at) => at,
             None => {
-                self.choices.push(Choice::new(index));
+                self.choices.push(Choice::new(index, self.expect));
                 self.choices.len() - 1
             }
         };
@@ -135,10 +139,11 @@ impl Decoder {
             if SILENT.contains(&&**key) || is_void(raw) {
                 continue;
             }
-            match self.tops.iter().position(|(name, _)| name == key) {
-                Some(at) if self.tops[at].1 == raw.get() => continue,
-                Some(at) => raw.get().clone_into(&mut self.tops[at].1),
-                None if self.tops.len() < MAX_TOPS => self.tops.push((key.to_string(), raw.get().to_owned())),
+            let (name, said) = (digest(key), digest(raw.get()));
+            match self.tops.iter().position(|(known, _)| *known == name) {
+                Some(at) if self.tops[at].1 == said => continue,
+                Some(at) => self.tops[at].1 = said,
+                None if self.tops.len() < MAX_TOPS => self.tops.push((name, said)),
                 None => continue,
             }
             bound |= quirks::BOUND.contains(&&**key);
@@ -168,7 +173,7 @@ impl Decoder {
 
     fn is_finished(&self) -> bool {
         let finished = self.choices.iter().filter(|c| c.finished).count();
-        u32::try_from(finished).is_ok_and(|n| n >= self.expect)
+        u32::try_from(finished).is_ok_and(|n| n >= self.expect.choices)
     }
 }
 
@@ -177,6 +182,7 @@ impl Decode for Decoder {
         if self.done {
             return Ok(Flow::Done);
         }
+        self.expect.bounds.event(&event.data).map_err(|excess| malformed(&format!("an event holds {excess}")))?;
         let data = Data::new(&event.data);
         let text = data.json.trim_ascii();
         if &event.name[..] == b"error" {
@@ -197,7 +203,7 @@ impl Decode for Decoder {
     }
 
     fn end(&mut self, rest: Option<&sse::Event>, step: &mut Step) -> Result<(), Failure> {
-        if let Some(event) = rest.filter(|_| !self.done) {
+        if let Some(event) = rest.filter(|event| !self.done && self.expect.bounds.event(&event.data).is_ok()) {
             let data = Data::new(&event.data);
             let terminal = data.json.trim_ascii() == DONE
                 || serde_json::from_str::<Chunk<'_>>(&data.json).is_ok_and(|chunk| {
@@ -273,6 +279,13 @@ fn is_plain(chunk: &Chunk<'_>) -> bool {
         && delta.function_call.is_none()
         && (matches!(&delta.content, Content::Text(text) if !text.is_empty())
             || !delta.reasoning_content.as_str().is_empty())
+}
+
+/// Tells texts apart. Whoever makes two texts of one digest hides a field of their own answer.
+fn digest(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Words that some servers send as data to keep a line open.

@@ -8,7 +8,7 @@
 use super::refuse;
 use crate::chat::{DialectId, Minted, Request};
 use crate::dialect::{Encode, End, json, reconcile};
-use crate::event::{Event, Extra, Finish, Identity, Place, Step};
+use crate::event::{self, Event, Extra, Finish, Identity, Place, Step};
 use bytes::{BufMut, Bytes, BytesMut};
 use serde_json::{Map, Value};
 use std::fmt::Write;
@@ -316,7 +316,7 @@ impl Stream {
         }
         match extra.place {
             Place::Top => {
-                self.tops.extend(extra.fields.clone());
+                event::keep(&mut self.tops, extra.fields.clone(), TOP);
                 self.tops_bound |= extra.bound;
             }
             Place::Delta(index) => {
@@ -421,6 +421,9 @@ impl Encode for Stream {
 }
 
 // === helpers ===
+
+/// The most bytes of a field that waits for the next chunk.
+const TOP: usize = 1 << 20;
 
 /// Whether a client asks with `functions`, the form before there were tools, and so knows no other in the answer.
 pub(super) fn is_old(request: &Request) -> bool {

@@ -6,9 +6,11 @@ use serde_json::{Map, Value, json};
 
 /// Reads a provider's `usage`, in the documented words and DeepSeek's.
 pub(super) fn read(native: Map<String, Value>) -> Usage {
+    let mut kept = Map::new();
+    Usage::keep(&mut kept, native);
     let count = |path: &[&str]| {
         let (first, rest) = path.split_first()?;
-        Usage::count(rest.iter().try_fold(native.get(*first)?, |value, key| value.get(*key))?)
+        Usage::count(rest.iter().try_fold(kept.get(*first)?, |value, key| value.get(*key))?)
     };
     Usage {
         prompt: count(&["prompt_tokens"]),
@@ -16,7 +18,7 @@ pub(super) fn read(native: Map<String, Value>) -> Usage {
         reasoning: count(&["completion_tokens_details", "reasoning_tokens"]),
         cache_read: count(&["prompt_tokens_details", "cached_tokens"]).or_else(|| count(&["prompt_cache_hit_tokens"])),
         cache_write: count(&["prompt_tokens_details", "cache_write_tokens"]),
-        native: Some((DialectId::Chat, native)),
+        native: Some((DialectId::Chat, kept)),
     }
 }
 

@@ -120,7 +120,7 @@ fn ask(model: &str) -> Ask {
     let call = Call {
         provider: dialect::provider(DialectId::Chat).unwrap(),
         wire,
-        expect: Expect { choices: 1 },
+        expect: Expect::of(1),
         connect: SECOND,
         error_body: SECOND,
         max_event: 1 << 20,

@@ -48,6 +48,7 @@ fn setup(names: &[&str]) -> Setup {
         structured: None,
         races: true,
         max_turn: 10_000,
+        whole: false,
         retry_after_cap: secs(60),
         deadline: secs(300),
         seed: 7,

@@ -19,7 +19,7 @@ fn call(content: &str) -> Call {
             body: body.to_string().into(),
             dropped: Vec::new(),
         },
-        expect: Expect { choices: 1 },
+        expect: Expect::of(1),
         connect: Duration::from_secs(1),
         error_body: Duration::from_secs(1),
         max_event: 1 << 20,

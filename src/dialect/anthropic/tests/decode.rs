@@ -10,7 +10,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 fn whole(body: &Value) -> Result<Vec<Event>, Kind> {
-    let steps = Anthropic.whole(body.to_string().as_bytes(), Expect { choices: 1 });
+    let steps = Anthropic.whole(body.to_string().as_bytes(), Expect::of(1));
     steps.map(|s| s.into_iter().flat_map(|s| s.events).collect()).map_err(|f| f.kind)
 }
 
@@ -104,7 +104,7 @@ fn stop_reasons() {
 
 #[test]
 fn usage_is_added_up_from_its_pieces() {
-    let mut decoder = Decoder::default();
+    let mut decoder = Decoder::new(Expect::of(1));
     let start = json!({"type": "message_start", "message": {"id": "m", "model": "m", "usage": {
         "input_tokens": 10, "cache_creation_input_tokens": 20, "cache_read_input_tokens": 300, "output_tokens": 1}}});
     let (_, step) = tell(&mut decoder, &start).unwrap();
@@ -123,7 +123,7 @@ fn usage_is_added_up_from_its_pieces() {
 
 #[test]
 fn blocks_that_never_close_are_bounded() {
-    let mut decoder = Decoder::default();
+    let mut decoder = Decoder::new(Expect::of(1));
     let results: Vec<_> = (0..300)
         .map(|index| {
             let start =
@@ -137,7 +137,7 @@ fn blocks_that_never_close_are_bounded() {
 
 #[test]
 fn an_error_beside_content_counts() {
-    let mut decoder = Decoder::default();
+    let mut decoder = Decoder::new(Expect::of(1));
     let event = json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "x"},
                        "error": {"type": "overloaded_error", "message": "x"}});
     assert_eq!(tell(&mut decoder, &event).unwrap_err(), Kind::Overloaded);

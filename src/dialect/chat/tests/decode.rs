@@ -242,7 +242,7 @@ fn an_unterminated_event_counts_if_it_is_a_whole_terminal_one() {
         (cut.to_owned(), Err(Kind::Truncated)),
         ("[DO".to_owned(), Err(Kind::Truncated)),
     ] {
-        let mut decoder = Chat.decoder(Expect { choices: 1 });
+        let mut decoder = Chat.decoder(Expect::of(1));
         decoder.event(&sse(&text), &mut Step::default()).unwrap();
         let mut step = Step::default();
         let end = decoder.end(Some(&sse(&rest)), &mut step).map_err(|f| f.kind);
@@ -302,7 +302,7 @@ fn invalid_utf8_is_replaced_in_its_event_alone() {
     let mut event = sse(&delta(r#"{"content":"a#b"}"#));
     event.data = event.data.iter().map(|b| if *b == b'#' { 0xFF } else { *b }).collect::<Vec<_>>().into();
     let mut step = Step::default();
-    Chat.decoder(Expect { choices: 1 }).event(&event, &mut step).unwrap();
+    Chat.decoder(Expect::of(1)).event(&event, &mut step).unwrap();
     assert_eq!(step.events[1], Event::Text { choice: 0, text: "a\u{FFFD}b".to_owned() });
     assert_eq!(step.raw, None);
 }
@@ -316,7 +316,7 @@ fn a_whole_answer_is_read_like_a_stream() {
         {"id":"b","type":"function","function":{"name":"f","arguments":""}}]},
         "logprobs":{"content":[{"token":"Hi"}]},"finish_reason":"tool_calls"}],
         "usage":{"prompt_tokens":5,"completion_tokens":1,"total_tokens":6}}"#;
-    let steps = Chat.whole(body.as_bytes(), Expect { choices: 1 }).unwrap();
+    let steps = Chat.whole(body.as_bytes(), Expect::of(1)).unwrap();
     assert!(steps.iter().all(|s| s.raw.is_none()));
     let words: Vec<_> = steps.iter().flat_map(|s| s.events.iter().filter_map(short)).collect();
     let expected = [
@@ -335,7 +335,7 @@ fn a_whole_answer_is_read_like_a_stream() {
     ];
     assert_eq!(words, expected);
     let two = r#"{"id":"i","created":1,"model":"m","choices":[{"index":0,"message":{"content":"a"}},{"index":1,"message":{"content":"b"}}]}"#;
-    let steps = Chat.whole(two.as_bytes(), Expect { choices: 2 }).unwrap();
+    let steps = Chat.whole(two.as_bytes(), Expect::of(2)).unwrap();
     let finishes = steps.iter().flat_map(|s| &s.events).filter(|e| matches!(e, Event::Finish { .. })).count();
     assert_eq!(finishes, 2);
     for (body, kind) in [
@@ -347,7 +347,7 @@ fn a_whole_answer_is_read_like_a_stream() {
         ("<html><title>Sign in</title></html>", Kind::Framing),
         ("", Kind::Framing),
     ] {
-        assert_eq!(Chat.whole(body.as_bytes(), Expect { choices: 1 }).unwrap_err().kind, kind, "{body}");
+        assert_eq!(Chat.whole(body.as_bytes(), Expect::of(1)).unwrap_err().kind, kind, "{body}");
     }
 }
 
@@ -370,7 +370,7 @@ proptest! {
             data[at] = byte;
         }
         let event = sse::Event { name: "".into(), data: data.into(), single_line: true };
-        let mut decoder = Chat.decoder(Expect { choices: 2 });
+        let mut decoder = Chat.decoder(Expect::of(2));
         for _ in 0..1 + usize::from(twice) {
             let mut step = Step::default();
             if decoder.event(&event, &mut step).is_ok() {

@@ -49,7 +49,7 @@ fn tools(entries: &str) -> String {
 
 /// The steps of a stream, and how it ended: at its terminator, or with the body.
 fn steps(events: &[&str], choices: u32) -> (Vec<Step>, Result<Flow, Failure>) {
-    let mut decoder = Chat.decoder(Expect { choices });
+    let mut decoder = Chat.decoder(Expect::of(choices));
     let mut steps = Vec::new();
     for text in events {
         let mut step = Step::default();

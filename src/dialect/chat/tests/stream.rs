@@ -309,7 +309,7 @@ fn a_whole_answer_is_gathered() {
     });
     assert_eq!(body, expected);
     // It can be read back.
-    let again = Chat.whole(body.to_string().as_bytes(), Expect { choices: 1 }).unwrap();
+    let again = Chat.whole(body.to_string().as_bytes(), Expect::of(1)).unwrap();
     assert!(again.iter().flat_map(|s| &s.events).any(|e| *e == text(0, "xy")));
     let refused = encode(
         &request(&json!({})),
