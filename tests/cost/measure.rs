@@ -1,0 +1,107 @@
+//! What a piece of work costs its thread: CPU time and heap.
+//!
+//! Time is the thread's own, and the least of several runs, so that other work on the machine decides nothing. What looks
+//! too dear is measured again, several times, before it is called so.
+
+use rustix::time::{ClockId, clock_gettime};
+use std::fmt;
+use std::time::Duration;
+
+/// The cost of one run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cost {
+    /// CPU time of the thread.
+    pub(crate) time: Duration,
+    /// Bytes of heap that were asked for, in all.
+    pub(crate) bytes: u64,
+    /// The most of them that were held at once.
+    pub(crate) peak: u64,
+}
+
+/// What is wrong with the cost of some work, and for which input.
+pub(crate) struct Dear {
+    pub(crate) what: String,
+    small: Cost,
+    large: Cost,
+    why: &'static str,
+}
+
+/// The cost of `work`, done once.
+pub(crate) fn cost(work: impl FnOnce()) -> Cost {
+    let mut time = Duration::ZERO;
+    let heap = allocation_counter::measure(|| {
+        let before = now();
+        work();
+        time = now().saturating_sub(before);
+    });
+    Cost { time, bytes: heap.bytes_total, peak: heap.bytes_max }
+}
+
+/// Whether work on an input of four times the size costs less than five times as much, and no more heap than `most` times
+/// the input's bytes. `make` gives an input of about so many bytes, and how many they are; it is not measured.
+pub(crate) fn linear<I>(
+    what: &dyn Fn() -> String,
+    most: u64,
+    make: &dyn Fn(usize) -> (I, usize),
+    work: &dyn Fn(&I),
+) -> Option<Dear> {
+    let ((small, _), (large, length)) = (make(SIZE), make(4 * SIZE));
+    let measure = |input: &I| cost(|| work(input));
+    let (mut s, mut l) = (measure(&small), measure(&large));
+    for round in 0..ROUNDS {
+        let too_long = l.time > s.time.max(LEAST_TIME) * FACTOR;
+        let too_much = l.bytes > s.bytes * u64::from(FACTOR) + LEAST_BYTES;
+        let too_large = l.peak > length as u64 * most + LEAST_BYTES;
+        // Heap is exact: measured once, it is known.
+        let why = match (too_large, too_much, too_long) {
+            (true, ..) => Some("holds too many bytes for its input"),
+            (_, true, _) => Some("asks for more than five times the heap for four times the input"),
+            (.., true) if round + 1 == ROUNDS => Some("takes more than five times as long for four times the input"),
+            (false, false, false) => return None,
+            _ => None,
+        };
+        if let Some(why) = why {
+            return Some(Dear { what: what(), small: s, large: l, why });
+        }
+        s.time = s.time.min(measure(&small).time);
+        l.time = l.time.min(measure(&large).time);
+    }
+    None
+}
+
+/// Fails with everything that is too dear.
+pub(crate) fn report(dear: &[Dear]) {
+    let lines: Vec<String> = dear.iter().map(ToString::to_string).collect();
+    assert!(dear.is_empty(), "{} of them cost too much:\n{}", dear.len(), lines.join("\n"));
+}
+
+impl fmt::Display for Dear {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { what, small, large, why } = self;
+        write!(f, "{what}: {why}")?;
+        for (size, cost) in [(SIZE, small), (4 * SIZE, large)] {
+            write!(f, "; at {size} bytes {:?}, {} bytes of heap, {} at once", cost.time, cost.bytes, cost.peak)?;
+        }
+        Ok(())
+    }
+}
+
+fn now() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or_default())
+}
+
+/// The smaller input, in bytes. The larger one is four times as large.
+pub(crate) const SIZE: usize = 20_000;
+
+/// How often what looks too dear is measured before it is called so.
+const ROUNDS: u32 = 12;
+
+/// Four times the input may cost so many times as much.
+const FACTOR: u32 = 5;
+
+/// What is faster than this is told from nothing by chance alone.
+const LEAST_TIME: Duration = Duration::from_micros(300);
+
+/// What is set up once, whatever the input.
+const LEAST_BYTES: u64 = 256 << 10;

@@ -1,0 +1,146 @@
+//! What a client sends, read and written for each kind of target.
+
+use super::bounds;
+use super::measure::{Dear, linear, report};
+use super::shapes::{SHAPES, list};
+use http::HeaderMap;
+use segue::chat::{DialectId, Request};
+use segue::dialect::{self, Dialect};
+use segue::routing::Target;
+use segue::store::{Conversation, replay};
+use segue::turn::resume::{Anchor, Carry, Continue, How, Origin};
+use std::sync::Arc;
+
+const DIALECTS: [DialectId; 2] = [DialectId::Chat, DialectId::Anthropic];
+
+/// Where a foreign value may stand in a request: `@` is its place.
+const CHAT: [&str; 16] = [
+    "@",
+    r#"{"model":"m","messages":@}"#,
+    r#"{"model":@,"messages":[{"role":"user","content":"hi"}]}"#,
+    r#"{"model":"m","messages":[{"role":"user","content":@}]}"#,
+    r#"{"model":"m","messages":[{"role":"system","content":@},{"role":"user","content":"hi"}]}"#,
+    r#"{"model":"m","messages":[{"role":"user","content":"hi"},{"role":"assistant","content":@,"reasoning_details":@}]}"#,
+    r#"{"model":"m","messages":[{"role":"user","content":"a"},{"role":"assistant","tool_calls":@},{"role":"tool","tool_call_id":"a","content":@}]}"#,
+    r#"{"model":"m","messages":[{"role":"user","content":"a"},{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":@}}]},{"role":"tool","tool_call_id":"a","content":"b"}]}"#,
+    r#"{"model":"m","messages":[{"role":"user","content":"hi"}],"tools":@}"#,
+    r#"{"model":"m","messages":[{"role":"user","content":"hi"}],"tools":[{"type":"function","function":{"name":"f","description":@,"parameters":@}}],"tool_choice":@}"#,
+    r#"{"model":"m","messages":[{"role":"user","content":"hi"}],"stop":@}"#,
+    r#"{"model":"m","messages":[{"role":"user","content":"hi"}],"response_format":{"type":"json_schema","json_schema":{"name":"a","schema":@}}}"#,
+    r#"{"model":"m","messages":[{"role":"user","content":"hi"}],"stream_options":@,"metadata":@}"#,
+    r#"{"model":"m","messages":[{"role":"user","content":"hi"}],"conversation_id":@}"#,
+    r#"{"model":"m","messages":[{"role":"user","content":"hi"}],"user":@,"x_unknown":@}"#,
+    r#"{"messages":[{"role":"user","content":"hi","name":@}],"model":"m","temperature":@,"n":@,"seed":@}"#,
+];
+
+const ANTHROPIC: [&str; 12] = [
+    "@",
+    r#"{"model":"m","max_tokens":9,"messages":@}"#,
+    r#"{"model":"m","max_tokens":9,"messages":[{"role":"user","content":@}]}"#,
+    r#"{"model":"m","max_tokens":9,"system":@,"messages":[{"role":"user","content":"hi"}]}"#,
+    r#"{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":@}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":@}]}]}"#,
+    r#"{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"thinking","thinking":@,"signature":@}]}]}"#,
+    r#"{"model":"m","max_tokens":9,"messages":[{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"text/plain","data":@}},{"type":"x","y":@}]}]}"#,
+    r#"{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}],"tools":@}"#,
+    r#"{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}],"tools":[{"name":"f","description":@,"input_schema":@}],"tool_choice":@}"#,
+    r#"{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}],"stop_sequences":@,"metadata":@}"#,
+    r#"{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}],"output_config":@,"thinking":@}"#,
+    r#"{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}],"x_unknown":@}"#,
+];
+
+/// Whole requests that consist of many of one thing.
+const MANY_CHAT: [(&str, fn(usize) -> String); 7] = [
+    ("one user's messages", |_| r#"{"role":"user","content":"a"}"#.to_owned()),
+    ("instructions", |_| r#"{"role":"system","content":"a"}"#.to_owned()),
+    ("results without a call", |at| format!(r#"{{"role":"tool","tool_call_id":"c{at}","content":"b"}}"#)),
+    ("calls without a result", |at| {
+        format!(
+            r#"{{"role":"assistant","tool_calls":[{{"id":"c{at}","type":"function","function":{{"name":"f","arguments":"{{}}"}}}}]}}"#
+        )
+    }),
+    ("calls of one id", |at| {
+        if at % 2 == 0 {
+            r#"{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{"}}]}"#.to_owned()
+        } else {
+            r#"{"role":"tool","tool_call_id":"c","content":"b"}"#.to_owned()
+        }
+    }),
+    ("calls of ids that collide", |at| {
+        format!(
+            r#"{{"role":"assistant","tool_calls":[{{"id":"c.{}","type":"function","function":{{"name":"f","arguments":"1"}}}}]}}"#,
+            at % 2
+        )
+    }),
+    ("thoughts", |_| r#"{"role":"assistant","reasoning_content":"hm","content":null}"#.to_owned()),
+];
+
+#[test]
+fn reading_and_writing_a_request_is_linear() {
+    let mut dear = Vec::new();
+    for (bound, bounds) in bounds() {
+        for (id, templates) in [(DialectId::Chat, &CHAT[..]), (DialectId::Anthropic, &ANTHROPIC[..])] {
+            for template in templates {
+                for (shape, make) in SHAPES {
+                    let what = || format!("{} {template}, {shape}{bound}", id.name());
+                    let slots = template.matches('@').count().max(1);
+                    let make = |n: usize| {
+                        let body = template.replace('@', &make(n / slots));
+                        let length = body.len();
+                        (body, length)
+                    };
+                    dear.extend(check(&what, id, &make, &bounds));
+                }
+            }
+        }
+        for (shape, unit) in MANY_CHAT {
+            let what = || format!("chat, many {shape}{bound}");
+            let make = |n: usize| {
+                let body = format!(r#"{{"model":"m","messages":{}}}"#, list(n, unit));
+                let length = body.len();
+                (body, length)
+            };
+            dear.extend(check(&what, DialectId::Chat, &make, &bounds));
+        }
+    }
+    report(&dear);
+}
+
+fn check(
+    what: &dyn Fn() -> String,
+    id: DialectId,
+    make: &dyn Fn(usize) -> (String, usize),
+    bounds: &segue::bounds::Bounds,
+) -> Option<Dear> {
+    let work = |body: &String| {
+        let dialect = dialect::of(id).unwrap();
+        let Ok(request) = dialect::read(dialect, &HeaderMap::new(), body.as_bytes(), bounds) else { return };
+        serve(dialect, &request);
+    };
+    linear(what, HEAP, make, &work)
+}
+
+/// What becomes of a request before anybody has answered.
+fn serve(dialect: &'static dyn Dialect, request: &Request) {
+    std::hint::black_box(request.estimated_prompt());
+    for id in DIALECTS {
+        let target = Target::new("c", "claude-sonnet-4-5", id);
+        for carry in [Carry::fresh(), going_on()] {
+            let _ = std::hint::black_box(dialect::of(id).unwrap().encode(request, &target, &carry));
+        }
+    }
+    let Some(history) = dialect.history() else { return };
+    let turn: Arc<str> = "turn".into();
+    let mut kept = Conversation::default();
+    kept.ask(replay::full(&kept, request, history, &turn));
+    let _ = std::hint::black_box(replay::full(&kept, request, history, &turn));
+    let _ = std::hint::black_box(replay::append(&kept, request, history, &turn, None));
+}
+
+fn going_on() -> Carry {
+    let delivered: Arc<str> = "The answer that was told so far, and which goes on".into();
+    let anchor = Anchor::of(&delivered);
+    Carry { origin: Origin::Continue(Continue { delivered, anchor, how: How::Instruct, tokens: 12 }), ..Carry::fresh() }
+}
+
+/// A request costs no more heap than so many times its bytes, in all of its forms together: the smallest values cost most.
+const HEAP: u64 = 400;
