@@ -34,7 +34,7 @@ async fn begin(gateway: &Gateway, id: DialectId, request: Request) -> Result<Sta
     let Some(dialect) = dialect::client(id) else {
         return Err(Refusal::new(Reason::NotFound, "unknown_route", "this dialect is not built in"));
     };
-    let request = dialect::read(client, &parts.headers, &body, &gateway.config().limits.bounds)?;
+    let request = dialect::read(dialect, &parts.headers, &body, &gateway.config().limits.bounds)?;
     drop(body);
     let stream = request.stream;
     let drive = gateway.begin(&caller, request).await?;

@@ -93,19 +93,26 @@ const STREAMS: [Stream; 22] = [
         0 => r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#.to_owned(),
         _ => r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a"}}"#.to_owned(),
     }),
-    (DialectId::Anthropic, "one-byte fragments of a call", |at| match at {
+    (DialectId::Anthropic, "one-byte fragments of a call", |at| {
+        match at {
         0 => r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"f","input":{}}}"#.to_owned(),
         _ => r#"{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"1"}}"#.to_owned(),
+    }
     }),
     (DialectId::Anthropic, "blocks that never end", |at| {
-        format!(r#"{{"type":"content_block_start","index":{at},"content_block":{{"type":"thinking","thinking":"a","signature":"s"}}}}"#)
+        format!(
+            r#"{{"type":"content_block_start","index":{at},"content_block":{{"type":"thinking","thinking":"a","signature":"s"}}}}"#
+        )
     }),
     (DialectId::Anthropic, "usage of new fields", |at| {
         format!(r#"{{"type":"message_delta","delta":{{"x{at}":1}},"usage":{{"u{at}":{at}}},"y{at}":2}}"#)
     }),
     (DialectId::Anthropic, "blocks of no common form", |at| match at % 3 {
-        0 => r#"{"type":"content_block_start","index":0,"content_block":{"type":"server_tool_use","id":"a"}}"#.to_owned(),
-        1 => r#"{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"1"}}"#.to_owned(),
+        0 => {
+            r#"{"type":"content_block_start","index":0,"content_block":{"type":"server_tool_use","id":"a"}}"#.to_owned()
+        }
+        1 => r#"{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"1"}}"#
+            .to_owned(),
         _ => r#"{"type":"content_block_stop","index":0}"#.to_owned(),
     }),
 ];
@@ -202,12 +209,12 @@ fn whole_answers_and_errors_are_read_linearly() {
                     let what = || format!("{} whole {template}, {shape}{bound}", id.name());
                     let expect = Expect { bounds, ..Expect::of(1) };
                     let work = |body: &String| {
-                        let dialect = dialect::of(id).unwrap();
-                        if let Ok(steps) = dialect.whole(body.as_bytes(), expect) {
+                        let provider = dialect::provider(id).unwrap();
+                        if let Ok(steps) = provider.whole(body.as_bytes(), expect) {
                             tell(id, &steps);
                         }
                         for status in [200, 400, 429, 500] {
-                            std::hint::black_box(dialect.classify(status, &headers, body.as_bytes()));
+                            std::hint::black_box(provider.classify(status, &headers, body.as_bytes()));
                         }
                     };
                     dear.extend(linear(&what, HEAP, &make, &work));
@@ -224,7 +231,7 @@ fn event(data: String) -> sse::Event {
 
 /// Reads events, and tells what they say to each kind of client, streamed and whole.
 fn play(id: DialectId, events: &[sse::Event], bounds: Bounds) {
-    let mut decoder = dialect::of(id).unwrap().decoder(Expect { bounds, ..Expect::of(1) });
+    let mut decoder = dialect::provider(id).unwrap().decoder(Expect { bounds, ..Expect::of(1) });
     let mut steps = Vec::new();
     for event in events {
         let mut step = Step::default();
@@ -239,9 +246,9 @@ fn play(id: DialectId, events: &[sse::Event], bounds: Bounds) {
 
 fn tell(issuer: DialectId, steps: &[Step]) {
     for id in DIALECTS {
-        let dialect = dialect::of(id).unwrap();
+        let client = dialect::client(id).unwrap();
         for stream in [true, false] {
-            let mut encoder = dialect.encoder(&request(id, stream));
+            let mut encoder = client.encoder(&request(id, stream));
             let mut out = BytesMut::new();
             for step in steps {
                 encoder.step(step, &mut out);
@@ -255,15 +262,14 @@ fn tell(issuer: DialectId, steps: &[Step]) {
             std::hint::black_box((turn.tokens(), turn.is_blank(), turn.is_silent()));
             told.note(step, issuer, |call| call.to_string());
         }
-        std::hint::black_box(replay::answer(told, dialect.history().unwrap()));
+        std::hint::black_box(replay::answer(told, client.history()));
     }
 }
 
 fn request(id: DialectId, stream: bool) -> Request {
-    let body = format!(
-        r#"{{"model":"m","max_tokens":99,"stream":{stream},"messages":[{{"role":"user","content":"hi"}}]}}"#
-    );
-    dialect::of(id).unwrap().parse(&HeaderMap::new(), body.as_bytes()).unwrap()
+    let body =
+        format!(r#"{{"model":"m","max_tokens":99,"stream":{stream},"messages":[{{"role":"user","content":"hi"}}]}}"#);
+    dialect::client(id).unwrap().parse(&HeaderMap::new(), body.as_bytes()).unwrap()
 }
 
 /// What a provider sends costs no more heap than so many times its bytes, told to every kind of client at once.

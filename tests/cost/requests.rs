@@ -5,7 +5,7 @@ use super::measure::{Dear, linear, report};
 use super::shapes::{SHAPES, list};
 use http::HeaderMap;
 use segue::chat::{DialectId, Request};
-use segue::dialect::{self, Dialect};
+use segue::dialect::{self, Client};
 use segue::routing::Target;
 use segue::store::{Conversation, replay};
 use segue::turn::resume::{Anchor, Carry, Continue, How, Origin};
@@ -112,23 +112,23 @@ fn check(
     bounds: &segue::bounds::Bounds,
 ) -> Option<Dear> {
     let work = |body: &String| {
-        let dialect = dialect::of(id).unwrap();
-        let Ok(request) = dialect::read(dialect, &HeaderMap::new(), body.as_bytes(), bounds) else { return };
-        serve(dialect, &request);
+        let client = dialect::client(id).unwrap();
+        let Ok(request) = dialect::read(client, &HeaderMap::new(), body.as_bytes(), bounds) else { return };
+        serve(client, &request);
     };
     linear(what, HEAP, make, &work)
 }
 
 /// What becomes of a request before anybody has answered.
-fn serve(dialect: &'static dyn Dialect, request: &Request) {
+fn serve(client: &dyn Client, request: &Request) {
     std::hint::black_box(request.estimated_prompt());
     for id in DIALECTS {
         let target = Target::new("c", "claude-sonnet-4-5", id);
         for carry in [Carry::fresh(), going_on()] {
-            let _ = std::hint::black_box(dialect::of(id).unwrap().encode(request, &target, &carry));
+            let _ = std::hint::black_box(dialect::provider(id).unwrap().encode(request, &target, &carry));
         }
     }
-    let Some(history) = dialect.history() else { return };
+    let history = client.history();
     let turn: Arc<str> = "turn".into();
     let mut kept = Conversation::default();
     kept.ask(replay::full(&kept, request, history, &turn));

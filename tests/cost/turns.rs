@@ -129,16 +129,16 @@ fn play(says: Says, whole: bool, stands: Stand) {
 
 /// Takes what it is told and keeps what a client's encoder keeps.
 struct Client {
-    encoder: Box<dyn segue::dialect::Encode>,
+    encoder: Box<dyn dialect::Encode>,
     out: BytesMut,
 }
 
 impl Client {
     fn new(whole: bool) -> Self {
         let body = format!(r#"{{"model":"m","stream":{},"messages":[{{"role":"user","content":"hi"}}]}}"#, !whole);
-        let dialect = dialect::of(DialectId::Chat).unwrap();
-        let request = dialect.parse(&http::HeaderMap::new(), body.as_bytes()).unwrap();
-        Self { encoder: dialect.encoder(&request), out: BytesMut::new() }
+        let client = dialect::client(DialectId::Chat).unwrap();
+        let request = client.parse(&http::HeaderMap::new(), body.as_bytes()).unwrap();
+        Self { encoder: client.encoder(&request), out: BytesMut::new() }
     }
 
     /// Takes what there is; whether the turn is over.
@@ -174,6 +174,7 @@ fn args(call: u32) -> Event {
 }
 
 fn extra() -> Event {
-    let fields = serde_json::Map::from_iter([("logprobs".to_owned(), serde_json::json!({ "content": [{ "token": "a" }] }))]);
+    let fields =
+        serde_json::Map::from_iter([("logprobs".to_owned(), serde_json::json!({ "content": [{ "token": "a" }] }))]);
     Event::Extra(Box::new(Extra { dialect: DialectId::Chat, place: Place::Choice(0), fields, bound: false }))
 }

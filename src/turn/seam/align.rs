@@ -2,9 +2,9 @@
 //!
 //! Every reading is followed from the first character on, all at once; text is held while one that could still win is
 //! alive. They rank by what they claim:
-//! 1. the whole **anchor**, which is what was asked for. A text that starts with its own anchor leaves two readings,
-//!    this and a restart; both stay alive until they differ, unless the text repeats itself within the anchor: then
-//!    nothing will ever tell them apart, and what was asked for holds.
+//! 1. the whole **anchor**, which is what was asked for. A text that starts with its own anchor, as one does that goes in
+//!    circles, leaves two readings, this and a restart; both stay alive until they differ. Once all of the text was told
+//!    again, or more of it than the window holds, it is a restart: to take it for new would tell all of it twice.
 //! 2. a **restart**: the delivered text from its start. Once it has proven itself it swallows, so it needs no room.
 //! 3. the longest **overlap**: any end of the delivered text, a tail of the anchor among them, or a block that is open
 //!    at its end from that block's start.
@@ -42,8 +42,6 @@ pub(super) struct Align {
     held: Held,
     /// So much was told again that it is dropped as it comes.
     swallows: bool,
-    /// The delivered text repeats itself within the anchor; found out when it matters.
-    loops: Option<bool>,
     steps: u64,
 }
 
@@ -127,7 +125,6 @@ impl Align {
             scratch: Vec::new(),
             held: Held { text: String::new(), base: 0, chars: 0, window: LEAST_WINDOW },
             swallows: false,
-            loops: None,
             steps: 0,
         }
     }
@@ -252,7 +249,7 @@ impl Align {
         let retells = self.restart.is_alive();
         let told = self.restart.told();
         if let Some(anchor) = self.anchor_found(false) {
-            if !retells && told.is_none_or(|told| told.end <= anchor.end) || self.is_exact() && self.loops() {
+            if !retells && told.is_none_or(|told| told.end <= anchor.end) {
                 return Step::Take(anchor, "anchor");
             }
             if let Some(told) = told {
@@ -338,9 +335,7 @@ impl Align {
         let told = self.restart.told_at_last();
         if let Some(anchor) = self.anchor_found(true) {
             return match told {
-                Some(told) if told.end > anchor.end && !(self.is_exact() && self.loops()) => {
-                    Step::Take(told, "restart")
-                }
+                Some(told) if told.end > anchor.end => Step::Take(told, "restart"),
                 _ => Step::Take(anchor, "anchor"),
             };
         }
@@ -429,28 +424,11 @@ impl Align {
         std::iter::once((&self.restart, PROVEN)).chain(blocks)
     }
 
-    /// The anchor came to the letter.
-    fn is_exact(&self) -> bool {
-        self.anchor.end().is_some()
-    }
-
     /// It is a listed refusal, and not what the delivered text speaks of or quotes.
     fn is_refused(&mut self) -> bool {
         let Some(heads) = &mut self.heads else { return false };
         let Some(refusal) = heads.opener.take_refusal() else { return false };
         !shape::mentions(&self.delivered, refusal) && !shape::is_quoting(&self.delivered)
-    }
-
-    /// Whether the delivered text repeats itself within the anchor.
-    fn loops(&mut self) -> bool {
-        let (text, reach) = (self.delivered[..self.until].trim_start().as_bytes(), self.anchor.text.len());
-        *self.loops.get_or_insert_with(|| {
-            if text.len() <= reach {
-                return false;
-            }
-            let period = shape::shortest_period(&text[..text.len().min(2 * reach)]);
-            period <= reach && text[period..] == text[..text.len() - period]
-        })
     }
 
     /// Follows what `ch`, the first character that counts, may open again.

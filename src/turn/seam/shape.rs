@@ -121,19 +121,6 @@ pub(super) fn is_quoting(text: &str) -> bool {
     straight % 2 == 1 || depth > 0
 }
 
-/// The least number by which `text` can be moved onto itself.
-pub(super) fn shortest_period(text: &[u8]) -> usize {
-    let mut borders = vec![0usize; text.len()];
-    for at in 1..text.len() {
-        let mut border = borders[at - 1];
-        while border > 0 && text[border] != text[at] {
-            border = borders[border - 1];
-        }
-        borders[at] = border + usize::from(text[border] == text[at]);
-    }
-    text.len() - borders.last().copied().unwrap_or(0)
-}
-
 fn line_start(text: &str) -> usize {
     text.rfind('\n').map_or(0, |at| at + 1)
 }

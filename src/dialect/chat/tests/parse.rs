@@ -95,7 +95,7 @@ fn what_is_wrong_is_told_with_its_place() {
         (message(json!({ "role": "assistant", "tool_calls": {} })), "messages[1].tool_calls"),
         (json!({ "tools": [{ "type": "function", "function": {} }] }), "tools[0].function.name"),
         (json!({ "n": 0 }), "n"),
-        (json!({ "n": 17 }), "n"),
+        (json!({ "n": 129 }), "n"),
         (json!({ "stop": [1] }), "stop"),
         (json!({ "stream": "yes" }), "stream"),
         (json!({ "max_tokens": -1 }), "max_tokens"),

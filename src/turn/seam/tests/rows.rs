@@ -121,7 +121,13 @@ fn texts_that_repeat_themselves() {
         (
             "ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha",
             &["ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha"],
-            Ok((" ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha", "anchor")),
+            // All of it was told again, and then more.
+            Ok((" ha ha ha ha ha ha ha ha ha ha", "restart")),
+        ),
+        (
+            "ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha",
+            &["ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha and on"],
+            Ok((" ha ha ha and on", "anchor")),
         ),
         (
             "No, no, no, no, no, no, no, no, no, no, no, no, no, no, no, ",
