@@ -17,7 +17,8 @@ pub struct Bounds {
     pub values: usize,
     /// Messages of one request, instructions included.
     pub messages: usize,
-    /// Parts of all messages of one request: texts, images, documents, calls, results and what stands in these.
+    /// Parts of all messages of one request: texts, images, documents, calls, results and what stands in these. Also the
+    /// content blocks of one whole answer.
     pub parts: usize,
     /// Tools of one request, those that the provider runs itself included.
     pub tools: usize,

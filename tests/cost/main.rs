@@ -14,10 +14,15 @@ mod turns;
 
 use segue::bounds::Bounds;
 
-/// The bounds as they are, and lifted: larger than anything here.
+/// The bounds as they are, and lifted.
 fn bounds() -> [(&'static str, Bounds); 2] {
+    [("", Bounds::default()), (", bounds lifted", lifted())]
+}
+
+/// Bounds that are larger than anything here.
+fn lifted() -> Bounds {
     let far = 1 << 40;
-    let lifted = Bounds {
+    Bounds {
         depth: Bounds::DEPTH,
         values: far,
         messages: far,
@@ -26,6 +31,5 @@ fn bounds() -> [(&'static str, Bounds); 2] {
         stops: far,
         choices: far,
         calls: far,
-    };
-    [("", Bounds::default()), (", bounds lifted", lifted)]
+    }
 }

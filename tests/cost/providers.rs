@@ -1,8 +1,8 @@
 //! What a provider sends: events, whole answers and errors.
 
-use super::bounds;
-use super::measure::{linear, report};
+use super::measure::{MANY, PLACED, linear, report};
 use super::shapes::{SHAPES, list};
+use super::{bounds, lifted};
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue};
 use segue::bounds::Bounds;
@@ -129,21 +129,21 @@ fn call(index: u64, id: &str, name: &str, args: &str) -> String {
 #[test]
 fn an_event_of_any_shape_is_read_and_told_linearly() {
     let mut dear = Vec::new();
-    for (bound, bounds) in bounds() {
-        for (id, templates) in [(DialectId::Chat, &CHAT[..]), (DialectId::Anthropic, &ANTHROPIC[..])] {
-            for template in templates {
-                for (shape, make) in SHAPES {
-                    let slots = template.matches('@').count().max(1);
-                    let make = |n: usize| {
-                        let data = template.replace('@', &make(n / slots));
-                        let length = data.len();
-                        (vec![event(data)], length)
-                    };
-                    let what = || format!("{} {template}, {shape}{bound}", id.name());
-                    dear.extend(linear(&what, HEAP, &make, &|events| play(id, events, bounds)));
-                }
+    for (id, templates) in [(DialectId::Chat, &CHAT[..]), (DialectId::Anthropic, &ANTHROPIC[..])] {
+        for template in templates {
+            for (shape, make) in SHAPES {
+                let slots = template.matches('@').count().max(1);
+                let make = |n: usize| {
+                    let data = template.replace('@', &make(n / slots));
+                    let length = data.len();
+                    (vec![event(data)], length)
+                };
+                let what = || format!("{} {template}, {shape}", id.name());
+                dear.extend(linear(&what, (PLACED, HEAP), &make, &|events| play(id, events, lifted())));
             }
         }
+    }
+    for (bound, bounds) in bounds() {
         // One event that holds many of one thing.
         for (shape, unit) in [
             ("entries that say nothing", "{}"),
@@ -158,7 +158,7 @@ fn an_event_of_any_shape_is_read_and_told_linearly() {
                 (vec![event(data)], length)
             };
             let what = || format!("chat, an event of {shape}{bound}");
-            dear.extend(linear(&what, HEAP, &make, &|events| play(DialectId::Chat, events, bounds)));
+            dear.extend(linear(&what, (MANY, HEAP), &make, &|events| play(DialectId::Chat, events, bounds)));
         }
     }
     report(&dear);
@@ -174,7 +174,7 @@ fn a_stream_of_any_events_is_read_and_told_linearly() {
             (events, n)
         };
         let what = || format!("{}, a stream of {shape}", id.name());
-        dear.extend(linear(&what, HEAP, &make, &|events| play(id, events, Bounds::default())));
+        dear.extend(linear(&what, (MANY, HEAP), &make, &|events| play(id, events, Bounds::default())));
     }
     report(&dear);
 }
@@ -184,41 +184,39 @@ fn whole_answers_and_errors_are_read_linearly() {
     let mut dear = Vec::new();
     let mut headers = HeaderMap::new();
     headers.insert("retry-after", HeaderValue::from_static("1"));
-    for (bound, bounds) in bounds() {
-        for id in DIALECTS {
-            for template in [
-                "@",
-                "<html><title>@",
-                r#"{"choices":@}"#,
-                r#"{"choices":[{"message":@}]}"#,
-                r#"{"choices":[{"message":{"content":@,"tool_calls":@}}],"usage":@}"#,
-                r#"{"type":"message","content":@,"stop_reason":"end_turn"}"#,
-                r#"{"type":"message","content":[{"type":"tool_use","id":"a","name":"f","input":@}],"usage":@}"#,
-                r#"{"error":@}"#,
-                r#"[{"error":{"message":@,"type":@,"code":@,"param":@,"metadata":@,"details":@}}]"#,
-                r#"{"error":{"message":"Unsupported parameter: 'x'","details":[{"retryDelay":@}],"metadata":{"raw":@}}}"#,
-                r#"{"detail":@}"#,
-            ] {
-                for (shape, make) in SHAPES {
-                    let slots = template.matches('@').count().max(1);
-                    let make = |n: usize| {
-                        let body = template.replace('@', &make(n / slots));
-                        let length = body.len();
-                        (body, length)
-                    };
-                    let what = || format!("{} whole {template}, {shape}{bound}", id.name());
-                    let expect = Expect { bounds, ..Expect::of(1) };
-                    let work = |body: &String| {
-                        let provider = dialect::provider(id).unwrap();
-                        if let Ok(steps) = provider.whole(body.as_bytes(), expect) {
-                            tell(id, &steps);
-                        }
-                        for status in [200, 400, 429, 500] {
-                            std::hint::black_box(provider.classify(status, &headers, body.as_bytes()));
-                        }
-                    };
-                    dear.extend(linear(&what, HEAP, &make, &work));
-                }
+    for id in DIALECTS {
+        for template in [
+            "@",
+            "<html><title>@",
+            r#"{"choices":@}"#,
+            r#"{"choices":[{"message":@}]}"#,
+            r#"{"choices":[{"message":{"content":@,"tool_calls":@}}],"usage":@}"#,
+            r#"{"type":"message","content":@,"stop_reason":"end_turn"}"#,
+            r#"{"type":"message","content":[{"type":"tool_use","id":"a","name":"f","input":@}],"usage":@}"#,
+            r#"{"error":@}"#,
+            r#"[{"error":{"message":@,"type":@,"code":@,"param":@,"metadata":@,"details":@}}]"#,
+            r#"{"error":{"message":"Unsupported parameter: 'x'","details":[{"retryDelay":@}],"metadata":{"raw":@}}}"#,
+            r#"{"detail":@}"#,
+        ] {
+            for (shape, make) in SHAPES {
+                let slots = template.matches('@').count().max(1);
+                let make = |n: usize| {
+                    let body = template.replace('@', &make(n / slots));
+                    let length = body.len();
+                    (body, length)
+                };
+                let what = || format!("{} whole {template}, {shape}", id.name());
+                let expect = Expect { bounds: lifted(), ..Expect::of(1) };
+                let work = |body: &String| {
+                    let provider = dialect::provider(id).unwrap();
+                    if let Ok(steps) = provider.whole(body.as_bytes(), expect) {
+                        tell(id, &steps);
+                    }
+                    for status in [200, 400, 429, 500] {
+                        std::hint::black_box(provider.classify(status, &headers, body.as_bytes()));
+                    }
+                };
+                dear.extend(linear(&what, (PLACED, HEAP), &make, &work));
             }
         }
     }
@@ -273,4 +271,4 @@ fn request(id: DialectId, stream: bool) -> Request {
 }
 
 /// What a provider sends costs no more heap than so many times its bytes, told to every kind of client at once.
-const HEAP: u64 = 400;
+const HEAP: u64 = 600;

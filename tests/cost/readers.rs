@@ -1,6 +1,6 @@
 //! Readers that know no dialect: event streams, seams, configurations.
 
-use super::measure::{linear, report};
+use super::measure::{MANY, PLACED, linear, report};
 use bytes::Bytes;
 use segue::config;
 use segue::sse;
@@ -32,7 +32,7 @@ fn an_event_stream_is_read_linearly_however_it_is_cut() {
                 }
                 decoder.finish();
             };
-            dear.extend(linear(&|| format!("{shape} in pieces of {piece}"), 20, &make, &work));
+            dear.extend(linear(&|| format!("{shape} in pieces of {piece}"), (MANY, 20), &make, &work));
         }
     }
     report(&dear);
@@ -80,7 +80,7 @@ fn a_seam_is_linear_in_both_texts() {
                     }
                 };
                 let what = || format!("{told}, gone on with {said} in pieces of {piece}");
-                dear.extend(linear(&what, 40, &make, &work));
+                dear.extend(linear(&what, (PLACED, 40), &make, &work));
             }
         }
     }
@@ -103,7 +103,7 @@ fn a_configuration_is_read_linearly() {
         let work = |text: &String| {
             let _ = std::hint::black_box(config::load(text, "segue.toml", &config::Nothing));
         };
-        dear.extend(linear(&|| format!("a configuration of {shape}"), 400, &|n| (make(n), n), &work));
+        dear.extend(linear(&|| format!("a configuration of {shape}"), (MANY, 400), &|n| (make(n), n), &work));
     }
     report(&dear);
 }

@@ -1,9 +1,10 @@
 //! What a client sends, read and written for each kind of target.
 
-use super::bounds;
-use super::measure::{Dear, linear, report};
+use super::measure::{Dear, MANY, PLACED, linear, report};
 use super::shapes::{SHAPES, list};
+use super::{bounds, lifted};
 use http::HeaderMap;
+use segue::bounds::Bounds;
 use segue::chat::{DialectId, Request};
 use segue::dialect::{self, Client};
 use segue::routing::Target;
@@ -77,21 +78,21 @@ const MANY_CHAT: [(&str, fn(usize) -> String); 7] = [
 #[test]
 fn reading_and_writing_a_request_is_linear() {
     let mut dear = Vec::new();
-    for (bound, bounds) in bounds() {
-        for (id, templates) in [(DialectId::Chat, &CHAT[..]), (DialectId::Anthropic, &ANTHROPIC[..])] {
-            for template in templates {
-                for (shape, make) in SHAPES {
-                    let what = || format!("{} {template}, {shape}{bound}", id.name());
-                    let slots = template.matches('@').count().max(1);
-                    let make = |n: usize| {
-                        let body = template.replace('@', &make(n / slots));
-                        let length = body.len();
-                        (body, length)
-                    };
-                    dear.extend(check(&what, id, &make, &bounds));
-                }
+    for (id, templates) in [(DialectId::Chat, &CHAT[..]), (DialectId::Anthropic, &ANTHROPIC[..])] {
+        for template in templates {
+            for (shape, make) in SHAPES {
+                let what = || format!("{} {template}, {shape}", id.name());
+                let slots = template.matches('@').count().max(1);
+                let make = |n: usize| {
+                    let body = template.replace('@', &make(n / slots));
+                    let length = body.len();
+                    (body, length)
+                };
+                dear.extend(check(&what, PLACED, id, &make, &lifted()));
             }
         }
+    }
+    for (bound, bounds) in bounds() {
         for (shape, unit) in MANY_CHAT {
             let what = || format!("chat, many {shape}{bound}");
             let make = |n: usize| {
@@ -99,7 +100,7 @@ fn reading_and_writing_a_request_is_linear() {
                 let length = body.len();
                 (body, length)
             };
-            dear.extend(check(&what, DialectId::Chat, &make, &bounds));
+            dear.extend(check(&what, MANY, DialectId::Chat, &make, &bounds));
         }
     }
     report(&dear);
@@ -107,16 +108,17 @@ fn reading_and_writing_a_request_is_linear() {
 
 fn check(
     what: &dyn Fn() -> String,
+    size: usize,
     id: DialectId,
     make: &dyn Fn(usize) -> (String, usize),
-    bounds: &segue::bounds::Bounds,
+    bounds: &Bounds,
 ) -> Option<Dear> {
     let work = |body: &String| {
         let client = dialect::client(id).unwrap();
         let Ok(request) = dialect::read(client, &HeaderMap::new(), body.as_bytes(), bounds) else { return };
         serve(client, &request);
     };
-    linear(what, HEAP, make, &work)
+    linear(what, (size, HEAP), make, &work)
 }
 
 /// What becomes of a request before anybody has answered.

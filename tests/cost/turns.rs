@@ -12,13 +12,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The bound on a turn here, in bytes.
-const MAX_TURN: usize = 64 << 10;
+const MAX_TURN: usize = 16 << 10;
 
 /// What a turn may hold besides, of its own and for its attempts.
-const OVERHEAD: u64 = 1 << 20;
+const OVERHEAD: u64 = 512 << 10;
 
 /// So many events are more than any of them needs to run into the bound.
-const EVENTS: u32 = 300_000;
+const EVENTS: u32 = 60_000;
 
 /// What a provider says, event by event.
 type Says = fn(u32) -> Event;

@@ -8,6 +8,7 @@
 use super::blocks::{Open, Piece};
 use super::classify;
 use super::surrogates::{self, Edges};
+use crate::bounds::Excess;
 use crate::chat::DialectId;
 use crate::dialect::{Decode, Expect, Flow};
 use crate::event::{Event, Extra, Finish, Identity, Place, Step, Usage};
@@ -153,6 +154,12 @@ impl Decoder {
             Some(Value::Array(blocks)) => blocks,
             _ => Vec::new(),
         };
+        // Each costs a step of its own, however little it holds.
+        let most = self.expect.bounds.parts;
+        if content.len() > most {
+            let excess = Excess { what: "content blocks", key: "max_parts", field: None, most };
+            return Err(malformed(&format!("the answer holds {excess}")));
+        }
         let mut last = Map::new();
         for field in ["stop_reason", "stop_sequence", "stop_details", "container"] {
             last.extend(message.shift_remove_entry(field));
