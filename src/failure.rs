@@ -3,6 +3,7 @@
 //! The set of kinds is small and closed, each with one disposition ([`Kind::disposition`]) and one meaning for the
 //! target's health ([`Kind::verdict`]). Everything vendor-specific is in [`Said`], which is what the provider said.
 
+use crate::words::redact::Redactor;
 use std::time::{Duration, SystemTime};
 
 mod declined;
@@ -29,7 +30,8 @@ pub struct Failure {
     pub by_words: bool,
     /// The HTTP status of the upstream's answer, if there was one.
     pub status: Option<u16>,
-    /// The provider's own words, bounded to [`Said::MAX`] bytes a field.
+    /// The provider's own words: bounded to [`Said::HEARD`] bytes a field where they are read, and to [`Said::MAX`] once the
+    /// secrets are taken out of them.
     pub said: Said,
 }
 
@@ -361,12 +363,29 @@ impl RetryAt {
 impl Said {
     /// The most bytes that are kept of one field.
     pub const MAX: usize = 2048;
+    /// The most bytes that are read of one field. It is more than is kept: a secret that the shorter cut divides could no
+    /// longer be found.
+    pub const HEARD: usize = 16 * 1024;
 
-    /// `text`, cut to [`Self::MAX`] bytes at a character boundary.
-    pub fn clip(mut text: String) -> String {
-        if text.len() > Self::MAX {
-            text.truncate(text.floor_char_boundary(Self::MAX));
-        }
-        text
+    /// `text`, cut to [`Self::HEARD`] bytes at a character boundary.
+    pub fn clip(text: String) -> String {
+        cut(text, Self::HEARD)
     }
+
+    /// The same words without any of `secrets`, cut to what is kept.
+    #[must_use]
+    pub fn without(self, secrets: &[&Redactor]) -> Self {
+        let clean = |text| cut(secrets.iter().fold(text, |text, redactor| redactor.clean(text)), Self::MAX);
+        let Self { r#type, code, message, param } = self;
+        Self { r#type: clean(r#type), code: clean(code), message: clean(message), param: clean(param) }
+    }
+}
+
+// === helpers ===
+
+fn cut(mut text: String, most: usize) -> String {
+    if text.len() > most {
+        text.truncate(text.floor_char_boundary(most));
+    }
+    text
 }

@@ -88,7 +88,10 @@ async fn a_page_that_may_ask_reads_answers_and_errors() {
         let body = if expected == 400 { "{" } else { BODY };
         let (status, headers, body) = raw(&house, "POST", path, &[("origin", PAGE)], body).await;
         assert_eq!(status, expected, "{body}");
-        assert_eq!((headers["access-control-allow-origin"].to_str().unwrap(), headers["vary"].to_str().unwrap()), (PAGE, "origin"));
+        assert_eq!(
+            (headers["access-control-allow-origin"].to_str().unwrap(), headers["vary"].to_str().unwrap()),
+            (PAGE, "origin")
+        );
         assert!(headers["access-control-expose-headers"].to_str().unwrap().contains("x-segue-turn"));
     }
 }

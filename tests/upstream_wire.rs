@@ -298,10 +298,10 @@ async fn a_key_that_a_provider_repeats_in_an_error_goes_no_further() {
     .unwrap();
     let mut call = call("{}");
     let ours = failure(&rest(&mut http.open(call.clone())).await).said.message;
-    assert!(ours.contains("wrong key: \"Bearer [key]\", Some(\"[key]\")"), "{ours}");
+    assert!(ours.contains("wrong key: \"Bearer [secret]\", Some(\"[secret]\")"), "{ours}");
     call.credential = Some("sk-of-the-tenant".into());
     let theirs = failure(&rest(&mut http.open(call)).await).said.message;
-    assert!(theirs.contains("[key]") && !theirs.contains("of-the-tenant"), "{theirs}");
+    assert!(theirs.contains("[secret]") && !theirs.contains("of-the-tenant"), "{theirs}");
 }
 
 // === helpers ===

@@ -66,6 +66,7 @@ pub fn routes(gateway: Gateway, token: Option<Arc<str>>) -> Router {
         .route("/api/races", get(races))
         .route("/api/conversations/{id}", get(conversation).delete(forget))
         .route("/api/config", get(config))
+        .route("/api/workers", get(workers))
         .route_layer(middleware::from_fn_with_state(admin.clone(), guard));
     Router::new()
         .route("/healthz", get(|| async { "ok\n" }))
@@ -75,7 +76,7 @@ pub fn routes(gateway: Gateway, token: Option<Arc<str>>) -> Router {
             problem(
                 StatusCode::NOT_FOUND,
                 "this is the operators' side, clients ask at `server.listen`; here are /healthz, /readyz, /api/circuits, /api/circuits/journal, /api/turns, /api/races, /api/conversations/{id}, \
-                 /api/config, POST /api/reload",
+                 /api/config, /api/workers, POST /api/reload",
             )
         })
         .with_state(admin)
@@ -98,6 +99,10 @@ async fn guard(State(admin): State<Admin>, request: Request, next: Next) -> Resp
 async fn ready(State(admin): State<Admin>) -> Response {
     if admin.gateway.is_draining() {
         return (StatusCode::SERVICE_UNAVAILABLE, "draining\n").into_response();
+    }
+    if let Some(silent) = admin.gateway.watchdog().silent() {
+        let message = format!("the workers have not answered for {} ms; /api/workers tells more\n", silent.as_millis());
+        return (StatusCode::SERVICE_UNAVAILABLE, message).into_response();
     }
     "ready\n".into_response()
 }
@@ -172,6 +177,11 @@ async fn races(State(admin): State<Admin>, Query(query): Query<Races>) -> Respon
 
 async fn config(State(admin): State<Admin>) -> Response {
     Json(crate::config::redact::redact(&admin.gateway.config())).into_response()
+}
+
+/// Whether the workers answer, and what kept them busy for long.
+async fn workers(State(admin): State<Admin>) -> Response {
+    Json(admin.gateway.watchdog().report()).into_response()
 }
 
 // === impl Owner ===

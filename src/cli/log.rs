@@ -2,7 +2,12 @@
 
 use super::Failed;
 use super::paint::Paint;
+use crate::words::escape::{json_line, plain};
+use std::io::{self, Write};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::field::MakeExt;
+use tracing_subscriber::fmt::FormatFields;
+use tracing_subscriber::fmt::format::debug_fn;
 
 /// How lines look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +17,9 @@ pub(super) enum Format {
     /// One JSON object a line, for machines; nothing else is written to standard error then.
     Json,
 }
+
+/// A writer of lines of JSON that leaves nothing hidden in them.
+struct Lines<W>(W);
 
 /// Starts the log. What is not said in `SEGUE_LOG` is filtered by `default`.
 ///
@@ -27,16 +35,46 @@ pub(super) fn start(default: &str) -> Result<Format, Failed> {
             ))
         })?,
     };
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let lines = tracing_subscriber::fmt().with_env_filter(filter);
     // An embedding program, or a test, may have its own log; then that stays.
     let _ = match format {
-        Format::Text => lines.with_ansi(Paint::of_stderr().is_lively()).try_init(),
-        Format::Json => lines.json().flatten_event(true).try_init(),
+        Format::Text => {
+            lines.with_writer(io::stderr).with_ansi(Paint::of_stderr().is_lively()).fmt_fields(fields()).try_init()
+        }
+        Format::Json => lines.json().flatten_event(true).with_writer(|| Lines(io::stderr())).try_init(),
     };
     Ok(format)
 }
 
+// === impl Lines ===
+
+impl<W: Write> Write for Lines<W> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        // A line comes whole, in one call.
+        self.0.write_all(json_line(&String::from_utf8_lossy(line)).as_bytes())?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
 // === helpers ===
+
+/// Writes fields, whoever wrote what is in them, so that they stay on their line and rule no terminal. This is the one
+/// place where text for the log is escaped and cut.
+fn fields() -> impl for<'w> FormatFields<'w> + Send + Sync + 'static {
+    debug_fn(|writer, field, value| {
+        let value = format!("{value:?}");
+        match field.name() {
+            "message" => write!(writer, "{}", plain(&value, LONGEST)),
+            name @ "attempts" => write!(writer, "{name}={}", plain(&value, LONGEST)),
+            name => write!(writer, "{name}={}", plain(&value, SHORT)),
+        }
+    })
+    .delimited(" ")
+}
 
 fn format(given: Option<&str>) -> Result<Format, Failed> {
     match given {
@@ -51,6 +89,11 @@ fn format(given: Option<&str>) -> Result<Format, Failed> {
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.trim().is_empty())
 }
+
+/// The most characters of a message, and of a turn's attempts, of which up to eight are named …
+const LONGEST: usize = 4096;
+/// … and of any other field.
+const SHORT: usize = 200;
 
 #[cfg(test)]
 mod tests {

@@ -4,7 +4,9 @@ mod bench;
 mod bench_continuity;
 mod check;
 mod completions;
+mod control;
 mod demo;
+mod descriptors;
 pub mod environment;
 mod eval;
 mod failed;
@@ -50,8 +52,14 @@ enum Command {
 /// Runs what the arguments of this process ask for.
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    descriptors::raise();
     let done = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
-        Ok(runtime) => runtime.block_on(run(arguments.command)),
+        Ok(runtime) => {
+            let done = runtime.block_on(run(arguments.command));
+            // What still blocks a thread has nobody left to wait for it.
+            runtime.shutdown_timeout(LAST_WORDS);
+            done
+        }
         Err(error) => Err(Failed::Setup(format!("no runtime: {error}"))),
     };
     done.unwrap_or_else(|failed| failed.tell())
@@ -69,6 +77,9 @@ async fn run(command: Command) -> Result<ExitCode, Failed> {
         Command::Completions(args) => completions::run(&args),
     }
 }
+
+/// So long threads have to end what they are at.
+const LAST_WORDS: std::time::Duration = std::time::Duration::from_millis(200);
 
 const EXAMPLES: &str = "\
 Examples:

@@ -38,7 +38,10 @@ pub(super) fn serve(gateway: &Gateway, settled: Settled, mut hangup: Signal) {
             });
             match reloaded.await {
                 Ok(Ok(_)) => {}
-                Ok(Err(why)) => tracing::error!("the configuration is not reloaded, the old one holds:\n{why}"),
+                Ok(Err(why)) => {
+                    tracing::error!("the configuration is not reloaded, the old one holds");
+                    why.problems().iter().for_each(|problem| tracing::error!("{}", one_line(problem)));
+                }
                 Err(error) => tracing::error!(%error, "the reload broke off"),
             }
         }
@@ -47,9 +50,14 @@ pub(super) fn serve(gateway: &Gateway, settled: Settled, mut hangup: Signal) {
 
 // === helpers ===
 
+/// A problem as a line of the log.
+pub(super) fn one_line(problem: &str) -> String {
+    problem.replace("\n  help: ", "; ").replace('\n', "; ")
+}
+
 fn read(settled: &Settled, present: &Config) -> Result<Config, Vec<Problem>> {
     let Loaded { mut config, warnings } = lookup::open(settled.given.as_deref(), &Environment)?;
-    warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+    warnings.iter().for_each(|warning| tracing::warn!("{}", one_line(&warning.to_string())));
     let as_it_is = |told: &mut SocketAddr, asked: Option<SocketAddr>, (configured, is): (SocketAddr, SocketAddr)| {
         if asked.is_some() || *told == configured {
             *told = is;

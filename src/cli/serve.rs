@@ -1,10 +1,11 @@
 //! `segue serve`: the gateway, until it is told to stop.
 
+use super::control::Control;
 use super::environment::Environment;
 use super::log::{self, Format};
 use super::paint::{Ink, Paint};
 use super::stop::Signals;
-use super::{Failed, problems, reload};
+use super::{Failed, descriptors, problems, reload};
 use crate::bench::continuity::inject;
 use crate::bench::continuity::manifest::Manifest;
 use crate::config::lookup::{self, Location};
@@ -15,13 +16,18 @@ use crate::rig::mock;
 use crate::rig::origin::Origin;
 use crate::routing::Level;
 use crate::server::listen::{self, Manners};
+use crate::words::escape::plain;
 use crate::{admin, server};
+use std::future::Future;
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::net::TcpListener;
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// Run the gateway.
@@ -57,7 +63,9 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode, Failed> {
     let Loaded { mut config, warnings } = lookup::open(given, &Environment).map_err(Failed::Config)?;
     direct(&mut config, args)?;
     match format {
-        Format::Json => warnings.iter().for_each(|warning| tracing::warn!("{warning}")),
+        Format::Json => {
+            warnings.iter().for_each(|warning| tracing::warn!("{}", reload::one_line(&warning.to_string())))
+        }
         Format::Text => {
             let severity = problems::WARNING;
             told(problems::write(&mut io::stderr(), Paint::of_stderr(), severity, &warnings, &Environment));
@@ -66,11 +74,15 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode, Failed> {
     let _built_in = built_in(&mut config).await?;
     let configured = (config.server.listen, config.admin.listen);
     let clients = bind(config.server.listen, "server.listen").await?;
-    let operators = bind(config.admin.listen, "admin.listen").await?;
+    // Operators are answered, and signals obeyed, even if every worker is busy.
+    let control = Control::start()?;
+    let operators = control.run(bind(config.admin.listen, "admin.listen")).await??;
     config.server.listen = clients.local_addr()?;
     config.admin.listen = operators.local_addr()?;
-    let mut signals = Signals::listen()?;
-    let hangup = reload::listen()?;
+    let (signals, hangup) = {
+        let _inside = control.enter();
+        (Signals::listen()?, reload::listen()?)
+    };
     let settled = reload::Settled {
         given: args.config.clone(),
         clients: (configured.0, config.server.listen),
@@ -92,22 +104,44 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode, Failed> {
             "--faults: this gateway breaks answers on purpose; do not serve anybody with it"
         );
     }
-    reload::serve(&gateway, settled, hangup);
     let stop = CancellationToken::new();
-    tokio::spawn({
-        let stop = stop.clone();
-        async move {
-            signals.told().await;
-            stop.cancel();
-        }
-    });
-    serve(gateway, clients, operators, stop).await;
+    let patience = gateway.config().server.drain + listen::GOODBYE + GRACE;
+    {
+        let _inside = control.enter();
+        reload::serve(&gateway, settled, hangup);
+    }
+    control.spawn(signals.obey(stop.clone(), patience));
+    let (watchdog, workers) = (gateway.watchdog(), Handle::current());
+    control.spawn(async move { watchdog.keep(&workers).await });
+    serve_by(&control, gateway, clients, operators, stop).await;
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
 }
 
 /// Serves `gateway` until `stop` is cancelled, and then lets its turns finish for `server.drain`.
 pub async fn serve(gateway: Gateway, clients: TcpListener, operators: TcpListener, stop: CancellationToken) {
+    serve_with(&|work| tokio::spawn(work), gateway, clients, operators, stop).await;
+}
+
+/// Serves likewise, and does on the threads of `control` what must go on when every worker is busy; `operators` is theirs.
+async fn serve_by(
+    control: &Control,
+    gateway: Gateway,
+    clients: TcpListener,
+    operators: TcpListener,
+    stop: CancellationToken,
+) {
+    let spawn = |work: Work| control.spawn(work).unwrap_or_else(|| tokio::spawn(async {}));
+    serve_with(&spawn, gateway, clients, operators, stop).await;
+}
+
+async fn serve_with(
+    spawn: &(dyn Fn(Work) -> JoinHandle<()> + Send + Sync),
+    gateway: Gateway,
+    clients: TcpListener,
+    operators: TcpListener,
+    stop: CancellationToken,
+) {
     let config = gateway.config();
     // A socket does not know the level of its next request: the most patient one holds.
     let client_write = config.levels.iter().map(|l| l.timeouts.client_write).max().unwrap_or(CLIENT_WRITE);
@@ -115,24 +149,26 @@ pub async fn serve(gateway: Gateway, clients: TcpListener, operators: TcpListene
     let token = config.admin.token.as_ref().map(|t| t.expose().into());
     // Operators can look in until the last turn is over.
     let closed = CancellationToken::new();
-    let admin = tokio::spawn(listen::serve(
+    let admin = spawn(Box::pin(listen::serve_some(
         operators,
         admin::routes(gateway.clone(), token),
         Manners { drain: std::time::Duration::ZERO, ..manners },
+        OPERATORS,
         closed.clone(),
-    ));
+    )));
     let drain = manners.drain;
-    let draining = tokio::spawn({
+    let draining = spawn({
         let (gateway, stop) = (gateway.clone(), stop.clone());
-        async move {
+        Box::pin(async move {
             stop.cancelled().await;
             gateway.drain();
             tracing::info!(open = gateway.open_turns(), "draining");
             tokio::time::sleep(drain).await;
             gateway.hang_up();
-        }
+        })
     });
-    listen::serve(clients, server::routes(gateway), manners, stop).await;
+    let connections = config.server.max_connections.unwrap_or_else(descriptors::for_clients);
+    listen::serve_some(clients, server::routes(gateway), manners, connections, stop).await;
     draining.abort();
     closed.cancel();
     if let Err(error) = admin.await {
@@ -228,6 +264,13 @@ fn announce(location: &Location, config: &Config, format: Format) -> io::Result<
     writeln!(out, "{} serves {place}", paint.ink(Ink::Bold, concat!("segue ", env!("CARGO_PKG_VERSION"))))?;
     writeln!(out, "  clients  {}", paint.ink(Ink::First, &clients))?;
     writeln!(out, "  admin    {operators}/api/turns, /api/circuits, /healthz")?;
+    if *location == Location::Environment {
+        for (at, connection) in config.connections.iter().enumerate() {
+            let head = if at == 0 { "asks   " } else { "       " };
+            let url = connection.base_url.as_deref().unwrap_or("its vendor");
+            writeln!(out, "  {head}  {} at {}", connection.name, plain(url, MOST_OF_URL))?;
+        }
+    }
     let width = config.levels.iter().map(|l| l.name.chars().count()).max().unwrap_or_default();
     for (index, level) in config.levels.iter().enumerate() {
         let head = if index == 0 { "levels " } else { "       " };
@@ -256,6 +299,18 @@ async fn bind(address: SocketAddr, key: &str) -> Result<TcpListener, Failed> {
     })
 }
 
+/// The most characters of a base URL that are shown at the start.
+const MOST_OF_URL: usize = 100;
+
+/// Something that is done beside the turns.
+type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// The most connections of operators at once.
+const OPERATORS: usize = 64;
+
+/// After the drain, and the last words of turns that it ended, the process may take so long to end by itself.
+const GRACE: std::time::Duration = std::time::Duration::from_secs(1);
+
 /// Without a level there is nothing to write.
 const CLIENT_WRITE: std::time::Duration = std::time::Duration::from_secs(30);
 
@@ -277,12 +332,75 @@ Environment:
   NO_COLOR          no colours on a terminal either
 
 Exit codes:
-  0  stopped by Ctrl-C or SIGTERM, after its turns had ended or `server.drain` was over
-  2  the configuration is wrong, there is none, or an address is taken";
+  0    stopped by Ctrl-C or SIGTERM, after its turns had ended or `server.drain` was over
+  1    stopped likewise, but its workers did not end their turns even then
+  130  stopped at once, by a second Ctrl-C or SIGTERM
+  2    the configuration is wrong, there is none, or an address is taken";
 
 #[cfg(test)]
 mod tests {
-    use super::{curl, url};
+    #![expect(clippy::unwrap_used, reason = "a test's panic is its report")]
+    use super::{Control, Gateway, curl, serve_by, url};
+    use crate::config::{self, Nothing};
+    use std::io::{Read, Write};
+    use std::net::{SocketAddr, TcpListener, TcpStream};
+    use std::time::Duration;
+    use tokio_util::sync::CancellationToken;
+
+    /// Asks the operators' side, by a thread of its own, until the answer begins with `status`.
+    fn until(admin: SocketAddr, path: &str, status: &str) -> String {
+        loop {
+            let mut stream = TcpStream::connect(admin).unwrap();
+            stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+            let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+            stream.write_all(request.as_bytes()).unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            if answer.starts_with(&format!("HTTP/1.1 {status}")) {
+                return answer;
+            }
+        }
+    }
+
+    #[test]
+    fn operators_are_answered_while_every_worker_is_busy() {
+        let workers = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let control = Control::start().unwrap();
+        let text = "[connections.a]\ndialect = \"chat\"\nbase_url = \"http://127.0.0.1:1\"\n\
+                    [levels.l]\nchain = [{ connection = \"a\", model = \"m\" }]";
+        let config = config::load(text, "test.toml", &Nothing).unwrap().config;
+        let listen = || {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            listener.set_nonblocking(true).unwrap();
+            listener
+        };
+        let (clients, operators) = (listen(), listen());
+        let admin = operators.local_addr().unwrap();
+        let operators = {
+            let _inside = control.enter();
+            tokio::net::TcpListener::from_std(operators).unwrap()
+        };
+        let (gateway, clients) = {
+            let _inside = workers.enter();
+            (Gateway::new(config).unwrap(), tokio::net::TcpListener::from_std(clients).unwrap())
+        };
+        let (watchdog, handle) = (gateway.watchdog(), workers.handle().clone());
+        control.spawn(async move { watchdog.keep(&handle).await });
+        let stop = CancellationToken::new();
+        let (release, held) = std::sync::mpsc::sync_channel::<()>(0);
+        std::thread::scope(|threads| {
+            threads.spawn(|| workers.block_on(serve_by(&control, gateway, clients, operators, stop.clone())));
+            until(admin, "/readyz", "200");
+            workers.spawn(async move { held.recv() });
+            let told = until(admin, "/readyz", "503");
+            assert!(told.contains("the workers have not answered"), "{told}");
+            until(admin, "/healthz", "200");
+            assert!(until(admin, "/api/workers", "200").contains("\"answering\":false"));
+            release.send(()).unwrap();
+            until(admin, "/readyz", "200");
+            stop.cancel();
+        });
+    }
 
     #[test]
     fn urls_are_those_that_a_client_on_this_machine_can_use() {

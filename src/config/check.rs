@@ -47,6 +47,8 @@ pub fn findings(config: &Config) -> Vec<Finding> {
         promises::judge(config, level, &mut of);
     }
     unused_connections(config, &mut out);
+    unversioned(config, &mut out);
+    unnamed(config, &mut out);
     blind_circuits(config, &mut out);
     tenants(config, &mut out);
     bounds(config, &mut out);
@@ -313,6 +315,31 @@ fn unused_connections(config: &Config, out: &mut Findings) {
     for connection in config.connections.iter().filter(|c| !used(&c.name) && !direct) {
         let mut of = out.about(format!("connections.{}", connection.name));
         of.warn("no chain uses it", "add it to a chain, or remove it");
+    }
+}
+
+/// Base URLs of services that have no version in their paths, where one would be added.
+fn unversioned(config: &Config, out: &mut Findings) {
+    for connection in config.connections.iter().filter(|c| c.versioned) {
+        let Some(url) = &connection.base_url else { continue };
+        if let Some(service) = net::unversioned(url) {
+            let mut of = out.about(format!("connections.{}", connection.name));
+            of.warn(
+                format!("looks like {service}, whose paths have no version, and `/v1` is added to its `base_url`"),
+                "set `versioned = false`",
+            );
+        }
+    }
+}
+
+/// A gateway for everyone that clients may know by a name, which it would refuse.
+fn unnamed(config: &Config, out: &mut Findings) {
+    let server = &config.server;
+    if config.tenants.is_none() && !server.listen.ip().is_loopback() && server.hosts.is_empty() {
+        out.about("server.hosts".to_owned()).note(
+            "without tenants, requests for a name with a dot in it are refused: a stranger's page could have made it resolve here",
+            "if clients reach the gateway by such a name, list it: `hosts = [\"llm.example.com\"]`",
+        );
     }
 }
 

@@ -27,6 +27,8 @@ pub struct Connection {
     pub headers: Vec<(String, Secret)>,
     /// Added to every request's query. Values are secret likewise.
     pub query: Vec<(String, Secret)>,
+    /// A version segment is added to a `base_url` that has none.
+    pub versioned: bool,
     /// The protocol version that is asked for; `None`: the dialect's own.
     pub version: Option<String>,
     /// Which HTTP.
@@ -103,6 +105,7 @@ impl Connection {
             api_key,
             headers,
             query: pairs(&section, "query", &whose("a query parameter"), |_| true),
+            versioned: section.flag("versioned", true),
             version: section.get("version").and_then(|v| version(&v, dialect?.0)),
             http2: section.choice(
                 "http2",

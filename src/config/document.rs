@@ -4,7 +4,8 @@
 //! refuses at the end with all of them.
 
 use super::problem::{Place, Problem, did_you_mean, nearest, one_of};
-use super::{Resolver, keys};
+use super::{Resolver, Secret, keys};
+use crate::words::redact::Redactor;
 use std::cell::RefCell;
 use std::ops::Range;
 use toml::de::{DeTable, DeValue};
@@ -14,6 +15,8 @@ pub(super) struct Document<'a> {
     path: &'a str,
     text: &'a str,
     pub(super) env: &'a dyn Resolver,
+    /// Every secret that was resolved, whatever it is for.
+    secrets: RefCell<Vec<Secret>>,
     errors: RefCell<Vec<Problem>>,
     warnings: RefCell<Vec<Problem>>,
 }
@@ -53,7 +56,7 @@ pub(super) struct Named<'a> {
 
 impl<'a> Document<'a> {
     pub(super) fn new(text: &'a str, path: &'a str, env: &'a dyn Resolver) -> Self {
-        Self { path, text, env, errors: RefCell::default(), warnings: RefCell::default() }
+        Self { path, text, env, secrets: RefCell::default(), errors: RefCell::default(), warnings: RefCell::default() }
     }
 
     /// Line and column of a byte offset.
@@ -84,6 +87,16 @@ impl<'a> Document<'a> {
         if list.len() < MAX_PROBLEMS {
             list.push(Problem { place: self.place(at), key: key.to_owned(), message, remedy });
         }
+    }
+
+    /// Notes a secret: whoever shows foreign words must know it.
+    pub(super) fn keep(&self, secret: &Secret) {
+        self.secrets.borrow_mut().push(secret.clone());
+    }
+
+    /// What takes the secrets of this file out of foreign words.
+    pub(super) fn redactor(&self) -> Redactor {
+        Redactor::new(self.secrets.borrow().iter().map(Secret::expose))
     }
 
     pub(super) fn is_sound(&self) -> bool {

@@ -47,7 +47,17 @@ pub const KEYS: &[(&str, &[&str])] = &[
     (
         "connections.*",
         &[
-            "dialect", "base_url", "api_key", "headers", "query", "version", "http2", "warm", "domains", "limits",
+            "dialect",
+            "base_url",
+            "api_key",
+            "headers",
+            "query",
+            "versioned",
+            "version",
+            "http2",
+            "warm",
+            "domains",
+            "limits",
             "breaker",
         ],
     ),

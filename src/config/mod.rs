@@ -44,6 +44,7 @@ pub use zero::from_environment;
 
 use crate::routing::{Level, Timeouts};
 use crate::turn::resume::Anchor;
+use crate::words::redact::Redactor;
 use document::{Document, Section};
 use std::sync::Arc;
 use toml::de::DeTable;
@@ -73,6 +74,8 @@ pub struct Config {
     pub ledger: Ledger,
     /// Who is told of trouble.
     pub alerts: Alerts,
+    /// Takes every secret that this configuration refers to out of foreign words.
+    pub secrets: Redactor,
 }
 
 /// A configuration, and what is worth saying about it.
@@ -189,6 +192,7 @@ fn read(top: &Section<'_>) -> Option<Config> {
         store,
         ledger,
         alerts,
+        secrets: top.doc.redactor(),
     })
 }
 

@@ -56,12 +56,49 @@ pub(super) fn is_near(url: &str) -> bool {
     }
 }
 
+/// The service of a base URL without a version in its path, if it is known to have none.
+pub(super) fn unversioned(url: &str) -> Option<&'static str> {
+    let uri = url.parse::<Uri>().ok()?;
+    let (host, path) = (host(url)?, uri.path().trim_end_matches('/').to_ascii_lowercase());
+    let versioned = path
+        .split('/')
+        .any(|part| part.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit())));
+    if versioned {
+        return None;
+    }
+    let found = UNVERSIONED.iter().find(|(ending, part, _)| host.ends_with(ending) && path.contains(part));
+    found.map(|(.., service)| *service)
+}
+
+/// Services without a version in their paths: how their host ends, what their path holds, what they are called.
+const UNVERSIONED: [(&str, &str, &str); 5] = [
+    ("", "/openai/deployments/", "a deployment of Azure OpenAI"),
+    ("models.github.ai", "/inference", "GitHub Models"),
+    (".models.ai.azure.com", "", "a model of Azure AI"),
+    ("", "/serving-endpoints", "Databricks"),
+    ("", "/api/openai", "a proxy of Open WebUI"),
+];
+
 /// Name endings that are never on the internet.
 const PRIVATE: [&str; 5] = [".localhost", ".local", ".internal", ".svc", ".lan"];
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn services_without_a_version_are_known() {
+        for (url, service) in [
+            ("https://x.openai.azure.com/openai/deployments/gpt", Some("a deployment of Azure OpenAI")),
+            ("https://x.openai.azure.com/openai/v1", None),
+            ("https://models.github.ai/inference", Some("GitHub Models")),
+            ("https://dbc-1.cloud.databricks.com/serving-endpoints", Some("Databricks")),
+            ("https://api.openai.com/v1", None),
+            ("https://api.openai.com", None),
+        ] {
+            assert_eq!(unversioned(url), service, "{url}");
+        }
+    }
 
     #[test]
     fn near_is_this_machine_and_private_networks() {

@@ -81,6 +81,7 @@ fn connection(connection: &Connection) -> Value {
         "api_key": connection.api_key.as_ref().map(|_| HIDDEN),
         "headers": hidden(&connection.headers),
         "query": hidden(&connection.query),
+        "versioned": connection.versioned,
         "version": connection.version,
         "http2": match connection.http2 {
             Http2::Auto => "auto",

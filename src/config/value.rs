@@ -294,7 +294,9 @@ impl<'a> Value<'a> {
             self.error(message, "look for line breaks or typographic characters inside it");
             return None;
         }
-        Some(Secret::new(value))
+        let secret = Secret::new(value);
+        self.doc.keep(&secret);
+        Some(secret)
     }
 }
 

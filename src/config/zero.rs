@@ -20,6 +20,8 @@ struct Vendor {
     variable: String,
     dialect: String,
     base_url: Option<String>,
+    /// The variable that the vendor's own SDKs read another base URL from.
+    base_variable: Option<String>,
     /// Of the `vendor:` domain, if not the name.
     vendor: Option<String>,
     models: BTreeMap<String, String>,
@@ -81,6 +83,7 @@ fn write(found: &[Vendor], env: &dyn Resolver) -> String {
         let _ = writeln!(text, "[connections.{}]\ndialect = {:?}", vendor.name, vendor.dialect);
         match &vendor.base_url {
             Some(url) => {
+                let url = &elsewhere(vendor, env).unwrap_or_else(|| url.clone());
                 let _ = writeln!(text, "base_url = {url:?}\napi_key = {{ env = {:?} }}", vendor.variable);
             }
             None => {
@@ -102,6 +105,12 @@ fn write(found: &[Vendor], env: &dyn Resolver) -> String {
         let _ = writeln!(text, "]\n{policy}");
     }
     text
+}
+
+/// The base URL that the vendor's own SDKs would use instead of its own.
+fn elsewhere(vendor: &Vendor, env: &dyn Resolver) -> Option<String> {
+    let url = env.env(vendor.base_variable.as_ref()?)?;
+    Some(url.trim().trim_end_matches('/').to_owned()).filter(|url| !url.is_empty())
 }
 
 /// The base URL of a server that was named as Ollama names it: a host, a host and port, or a URL; `0.0.0.0` is what

@@ -252,6 +252,11 @@ impl Fleet {
         lock(&self.inner.journal).after(after)
     }
 
+    /// How a connection is reached, for what is asked beside turns.
+    pub fn upstream(&self, connection: &str) -> Option<Arc<dyn Upstream>> {
+        self.inner.gates.get(connection).map(|gate| Arc::clone(&gate.upstream))
+    }
+
     fn gate(&self, target: &Target) -> Option<&Arc<Gate>> {
         self.inner.gates.get(&target.connection)
     }

@@ -14,7 +14,7 @@
 use super::conversation::Part;
 use super::place::Supersede;
 use super::record::TurnRecord;
-use super::{Inner, LiveTurn, lock, refusal};
+use super::{Inner, LiveTurn, lock, refusal, watch::Watchdog};
 use crate::chat::Request;
 use crate::dialect::{self, Encode, End, Refusal};
 use crate::event::{Signal, Step};
@@ -42,6 +42,7 @@ pub struct Drive {
     id: Arc<str>,
     level: Arc<str>,
     stream: bool,
+    watchdog: Arc<Watchdog>,
 }
 
 /// The loop of one turn.
@@ -96,25 +97,26 @@ pub(super) struct Parts {
 impl Drive {
     pub(super) fn new(parts: Parts) -> Self {
         let (id, level) = (parts.live.id.as_str().into(), Arc::clone(&parts.live.level));
-        let stream = parts.request.stream;
+        let (stream, watchdog) = (parts.request.stream, Arc::clone(&parts.gateway.watchdog));
         let hold = parts.part.as_ref().map(Part::hold);
         let engine = Arc::new(Mutex::new(Engine::new(parts)));
         if let Some(hold) = hold {
             let engine: Weak<Mutex<Engine>> = Arc::downgrade(&engine);
             hold.reach(engine);
         }
-        Self { engine, id, level, stream }
+        Self { engine, id, level, stream, watchdog }
     }
 
     /// Waits until the status can be decided: the first delta of a stream, the end of a whole answer, a failure, or
     /// `headers_after` (for a stream; `None`: never early).
     pub async fn start(&mut self, headers_after: Option<Duration>) -> Start {
         let early = headers_after.filter(|_| self.stream).map(|after| now() + after);
-        std::future::poll_fn(|cx| lock(&self.engine).poll_start(cx, early)).await
+        self.watchdog.over(&self.id, std::future::poll_fn(|cx| lock(&self.engine).poll_start(cx, early))).await
     }
 
     /// The next bytes of the body; `None` at its end.
     pub fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        let _poll = self.watchdog.poll(&self.id);
         lock(&self.engine).poll_frame(cx)
     }
 
@@ -399,6 +401,7 @@ impl Engine {
                 error_body: timeouts.error_body,
                 max_event: self.live.setup.config.limits.max_event,
                 credential: self.live.credential(&target.connection),
+                secrets: self.live.setup.config.secrets.clone(),
             },
             delivered: open.delivered,
             others: open.others,

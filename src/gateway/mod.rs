@@ -10,6 +10,7 @@ mod alerts;
 pub mod buffer;
 pub mod caller;
 mod conversation;
+pub mod count;
 pub mod drive;
 mod notice;
 mod place;
@@ -20,6 +21,7 @@ pub mod reload;
 mod room;
 mod setup;
 mod structured;
+pub mod watch;
 
 use crate::chat::{DialectId, Request};
 use crate::config::{Config, Connection};
@@ -51,6 +53,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 use tokio_util::sync::CancellationToken;
+use watch::Watchdog;
 
 /// A gateway over one configuration. Cheap to clone; all clones are the same gateway.
 #[derive(Clone)]
@@ -70,6 +73,7 @@ struct Inner {
     troubles: Troubles,
     alerts: Alerts,
     draining: AtomicBool,
+    watchdog: Arc<Watchdog>,
     /// Cancelled when open turns must end.
     hangup: CancellationToken,
 }
@@ -154,6 +158,7 @@ impl Gateway {
             places: Arc::default(),
             troubles: Troubles::default(),
             draining: AtomicBool::new(false),
+            watchdog: Arc::default(),
             hangup: CancellationToken::new(),
         }))
     }
@@ -288,6 +293,11 @@ impl Gateway {
     /// Whether new turns are taken.
     pub fn is_draining(&self) -> bool {
         self.0.draining.load(Ordering::Relaxed)
+    }
+
+    /// Who watches the workers.
+    pub fn watchdog(&self) -> Arc<Watchdog> {
+        Arc::clone(&self.0.watchdog)
     }
 
     /// Ends every open turn with an error.

@@ -73,7 +73,7 @@ pub(super) fn deadline(level: &Level, request: &Request) -> Duration {
 }
 
 /// The places of the chain that may serve this request, in the order in which they are to be asked.
-fn entries<'a>(level: &'a Level, request: &Request, caller: &Caller) -> Result<Vec<&'a Entry>, Refusal> {
+pub(super) fn entries<'a>(level: &'a Level, request: &Request, caller: &Caller) -> Result<Vec<&'a Entry>, Refusal> {
     let allowed = |e: &&Entry| {
         caller.tenant.as_ref().is_none_or(|t| t.admits(&e.target.domains))
             && level.min_quality.is_none_or(|min| e.target.quality <= min)
@@ -148,6 +148,7 @@ pub(super) fn settings(connection: &Connection) -> http::Settings {
         api_key: connection.api_key.as_ref().map(|k| k.expose().into()),
         headers: connection.headers.iter().map(|(n, v)| (n.clone(), v.expose().to_owned())).collect(),
         query: connection.query.iter().map(|(n, v)| (n.clone(), v.expose().to_owned())).collect(),
+        versioned: connection.versioned,
         version: connection.version.clone(),
         http2: match connection.http2 {
             Http2::Auto => http::Http2::Auto,

@@ -159,6 +159,7 @@ fn needs_restart(before: &Config, after: &Config) -> Vec<&'static str> {
     let rows = [
         ("server.listen", before.server.listen != after.server.listen),
         ("server.tls", before.server.tls != after.server.tls),
+        ("server.max_connections", before.server.max_connections != after.server.max_connections),
         ("server.drain", before.server.drain != after.server.drain),
         ("admin", before.admin != after.admin),
         ("store", before.store != after.store),

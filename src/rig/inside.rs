@@ -182,6 +182,7 @@ mod tests {
             error_body: Duration::from_secs(1),
             max_event: 1 << 20,
             credential: None,
+            secrets: Default::default(),
         }
     }
 

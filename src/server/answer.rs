@@ -1,36 +1,34 @@
 //! From a request to a response: read it within the limits, begin the turn, wait until the status is known.
 
 use super::body::TurnBody;
-use super::{key, refuse};
+use super::{coding, key, refuse};
 use crate::chat::DialectId;
 use crate::dialect::{self, Reason, Refusal};
 use crate::gateway::Gateway;
 use crate::gateway::buffer::Held;
+use crate::gateway::caller::Caller;
 use crate::gateway::drive::{Drive, Start};
 use axum::body::{Body, BodyDataStream};
 use axum::extract::Request;
+use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, Version, header};
 use axum::response::Response;
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Serves one turn in the dialect `id`.
 pub(super) async fn turn(gateway: &Gateway, id: DialectId, request: Request) -> Response {
-    match begin(gateway, id, request).await {
+    let reading = Arc::from("(a request)");
+    match gateway.watchdog().over(&reading, begin(gateway, id, request)).await {
         Ok(drive) => respond(gateway, id, drive).await,
         Err(refusal) => refuse(id, &refusal),
     }
 }
 
 async fn begin(gateway: &Gateway, id: DialectId, request: Request) -> Result<Started, Refusal> {
-    let (parts, body) = request.into_parts();
-    let caller = gateway.authorize(key(&parts.headers))?;
-    let server = &gateway.config().server;
-    // Who waits to be told to go on is not told, and sends nothing.
-    let sends = !parts.headers.contains_key(header::EXPECT);
-    let mut held = gateway.hold();
-    let body = read(body, (server.max_body, server.buffer), sends, &mut held).await?;
+    let Received { caller, parts, body, held } = receive(gateway, request).await?;
     let Some(dialect) = dialect::client(id) else {
         return Err(Refusal::new(Reason::NotFound, "unknown_route", "this dialect is not built in"));
     };
@@ -43,6 +41,28 @@ async fn begin(gateway: &Gateway, id: DialectId, request: Request) -> Result<Sta
         tokio::spawn(drive.watch());
     }
     Ok(Started { drive, stream, held })
+}
+
+/// A request that was let in and read.
+pub(super) struct Received {
+    pub(super) caller: Caller,
+    pub(super) parts: Parts,
+    pub(super) body: Bytes,
+    pub(super) held: Held,
+}
+
+/// Asks who asks, reads the body within its limits, and unpacks it.
+pub(super) async fn receive(gateway: &Gateway, request: Request) -> Result<Received, Refusal> {
+    let (parts, body) = request.into_parts();
+    let caller = gateway.authorize(key(&parts.headers))?;
+    let server = &gateway.config().server;
+    // Who waits to be told to go on is not told, and sends nothing.
+    let sends = !parts.headers.contains_key(header::EXPECT);
+    let mut held = gateway.hold();
+    let limits = (server.max_body, server.buffer);
+    let body = read(body, limits, sends, &mut held).await?;
+    let body = coding::decode(&parts.headers, body, limits, &mut held).await?;
+    Ok(Received { caller, parts, body, held })
 }
 
 /// A turn that has begun.
@@ -173,7 +193,6 @@ mod tests {
     use super::*;
     use futures::stream;
     use std::convert::Infallible;
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     const PIECE: usize = 1024;

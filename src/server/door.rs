@@ -35,18 +35,16 @@ pub(super) async fn door(State(gateway): State<Arc<Gateway>>, request: Request, 
     let config = gateway.config();
     let path = request.uri().path().to_owned();
     let verdict = judge(request.uri(), request.headers(), &config.server, config.tenants.is_none());
+    let preflight = request.method() == Method::OPTIONS && is_preflight(request.headers());
     let refused = match verdict {
-        Verdict::Pass if request.method() == Method::OPTIONS && is_preflight(request.headers()) => Refusal::new(
+        Verdict::Pass if preflight => Refusal::new(
             Reason::Forbidden,
             "foreign_origin",
             "no page of this origin may ask here; add it to `server.cors`",
         ),
         Verdict::Pass => return next.run(request).await,
         Verdict::Page(origin) => {
-            let mut response = match is_preflight(request.headers()) {
-                true if request.method() == Method::OPTIONS => preflight(request.headers()),
-                _ => next.run(request).await,
-            };
+            let mut response = if preflight { permit(request.headers()) } else { next.run(request).await };
             allow(response.headers_mut(), origin);
             return response;
         }
@@ -131,7 +129,7 @@ fn is_preflight(headers: &HeaderMap) -> bool {
 }
 
 /// The answer to a browser that asks beforehand: what its page may send.
-fn preflight(asked: &HeaderMap) -> Response {
+fn permit(asked: &HeaderMap) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
     let headers = response.headers_mut();

@@ -7,8 +7,10 @@ use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 /// How a listener treats its connections.
@@ -23,16 +25,33 @@ pub struct Manners {
 /// Serves `routes` on `listener` until `stop` is cancelled; then accepts nobody, lets open responses finish for at most
 /// [`Manners::drain`] and a little more (so that the turns that are ended then can say so), and returns.
 pub async fn serve(listener: TcpListener, routes: Router, manners: Manners, stop: CancellationToken) {
+    serve_some(listener, routes, manners, Semaphore::MAX_PERMITS, stop).await;
+}
+
+/// Serves as [`serve`] does, at most `connections` at once. Further ones wait to be accepted: each would take a descriptor
+/// from those that ask providers.
+pub async fn serve_some(
+    listener: TcpListener,
+    routes: Router,
+    manners: Manners,
+    connections: usize,
+    stop: CancellationToken,
+) {
+    let places = Arc::new(Semaphore::new(connections.min(Semaphore::MAX_PERMITS)));
     let graceful = GracefulShutdown::new();
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADERS).max_buf_size(MAX_HEAD);
     builder.http2().timer(TokioTimer::new()).keep_alive_interval(PING).max_concurrent_streams(STREAMS);
     loop {
-        let stream = tokio::select! {
+        let accepted = async {
+            let place = Arc::clone(&places).acquire_owned().await.map_err(io::Error::other)?;
+            Ok((listener.accept().await?.0, place))
+        };
+        let (stream, place) = tokio::select! {
             biased;
             () = stop.cancelled() => break,
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => stream,
+            accepted = accepted => match accepted {
+                Ok(accepted) => accepted,
                 Err(error) => {
                     pause_after(&error).await;
                     continue;
@@ -51,6 +70,7 @@ pub async fn serve(listener: TcpListener, routes: Router, manners: Manners, stop
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "connection closed");
             }
+            drop(place);
         });
     }
     drop(listener);
@@ -69,8 +89,9 @@ async fn pause_after(error: &io::Error) {
     }
 }
 
-/// A client must send its request's head within this time.
-const HEADERS: Duration = Duration::from_secs(30);
+/// A client must send its request's head within this time, and a connection without a request is kept for so long: longer
+/// than load balancers keep theirs (60 s is usual), whose next request would meet a closed door.
+const HEADERS: Duration = Duration::from_secs(90);
 /// The largest head of a request, and the read buffer of a connection.
 const MAX_HEAD: usize = 64 * 1024;
 /// HTTP/2 clients are pinged so often.
@@ -78,4 +99,4 @@ const PING: Duration = Duration::from_secs(30);
 /// The most streams of one HTTP/2 connection.
 const STREAMS: u32 = 256;
 /// How long the last words of ended turns may take.
-const GOODBYE: Duration = Duration::from_secs(2);
+pub const GOODBYE: Duration = Duration::from_secs(2);

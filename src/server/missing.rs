@@ -29,7 +29,7 @@ fn remedy(path: &str) -> String {
 }
 
 /// The routes that clients ask for.
-const SERVED: [&str; 3] = ["/v1/chat/completions", "/v1/messages", "/v1/models"];
+const SERVED: [&str; 4] = ["/v1/chat/completions", "/v1/messages", "/v1/messages/count_tokens", "/v1/models"];
 
 /// Routes of these APIs that are not served, and what to do instead.
 const UNSERVED: [(&str, &str); 11] = [

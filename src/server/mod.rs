@@ -3,6 +3,8 @@
 
 mod answer;
 mod body;
+mod coding;
+mod count;
 pub mod door;
 pub mod listen;
 mod missing;
@@ -27,6 +29,7 @@ pub fn routes(gateway: Gateway) -> Router {
     Router::new()
         .route("/v1/chat/completions", post(chat))
         .route("/v1/messages", post(messages))
+        .route("/v1/messages/count_tokens", post(count::tokens))
         .route("/v1/models", get(models))
         .route("/health", get(|| async { "ok\n" }))
         .fallback(nothing_here)
@@ -97,7 +100,10 @@ fn refuse(id: DialectId, refusal: &Refusal) -> Response {
     let Some(dialect) = dialect::client(id) else { return StatusCode::NOT_FOUND.into_response() };
     let reply = dialect.refuse(refusal);
     let mut response = Response::new(Body::from(reply.body));
-    *response.status_mut() = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    *response.status_mut() = match &*refusal.code {
+        coding::UNSUPPORTED => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        _ => StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+    };
     response.headers_mut().extend(reply.headers);
     response
 }

@@ -9,6 +9,10 @@ type Dyn = dyn Error + 'static;
 
 /// The failure of an attempt that got no response. `connecting`: it had no connection yet.
 pub(super) fn unanswered(error: &Dyn, connecting: bool) -> Failure {
+    if is_ours(error) {
+        let message = format!("{}; this gateway itself is short of it, not the provider", words(error));
+        return Failure::new(Kind::Unavailable, Stage::Connecting).ours().saying(message);
+    }
     let (kind, stage) = if !connecting {
         (Kind::Reset, Stage::Waiting)
     } else if find::<Unresolved>(error).is_some() {
@@ -47,6 +51,23 @@ pub(super) fn is_gone(error: &Dyn) -> bool {
     })
 }
 
+/// Whether this process, or its machine, lacked what a connection needs: descriptors, memory, ports. That says nothing of
+/// the provider.
+fn is_ours(error: &Dyn) -> bool {
+    let unresolved = find::<Unresolved>(error).and_then(|Unresolved(error)| error.raw_os_error());
+    let mut next = Some(error);
+    let mut codes = unresolved.into_iter().chain(std::iter::from_fn(move || {
+        while let Some(error) = next {
+            next = below(error);
+            if let Some(code) = error.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error) {
+                return Some(code);
+            }
+        }
+        None
+    }));
+    codes.any(|code| OURS.contains(&rustix::io::Errno::from_raw_os_error(code)))
+}
+
 /// A handshake that failed, or was broken off by the other side.
 fn is_tls(error: &Dyn) -> bool {
     find::<rustls::Error>(error).is_some()
@@ -81,6 +102,12 @@ fn below(error: &Dyn) -> Option<&Dyn> {
     }
 }
 
+/// What the system says where its caller has too much open, or the machine is full.
+const OURS: [rustix::io::Errno; 5] = {
+    use rustix::io::Errno;
+    [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::NOBUFS, Errno::ADDRNOTAVAIL]
+};
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,6 +119,22 @@ mod tests {
         assert!(is_tls(&error));
         assert_eq!(unanswered(&error, true).kind, Kind::Tls);
         assert_eq!(unanswered(&error, false).kind, Kind::Reset, "past the handshake it is a broken connection");
+    }
+
+    #[test]
+    fn what_this_machine_lacks_is_no_providers_failure() {
+        for errno in OURS {
+            let own = io::Error::from_raw_os_error(errno.raw_os_error());
+            let copy = io::Error::from_raw_os_error(errno.raw_os_error());
+            for error in [io::Error::other(own), io::Error::other(Unresolved(copy))] {
+                let failure = unanswered(&error, true);
+                assert_eq!((failure.kind, failure.source), (Kind::Unavailable, crate::failure::Source::Gateway));
+                assert_eq!(failure.kind.verdict(), crate::failure::Verdict::Abandon);
+                assert!(failure.said.message.contains("not the provider"), "{}", failure.said.message);
+            }
+        }
+        let refused = io::Error::other(io::Error::from_raw_os_error(rustix::io::Errno::CONNREFUSED.raw_os_error()));
+        assert_eq!(unanswered(&refused, true).kind, Kind::Connect);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! shares no code with the path that it looks at: events are read by the `eventsource-stream` crate, as they come, each
 //! with the time at which it did.
 
+use super::names::Names;
 use super::{cause, http};
 use ::http::{HeaderMap, HeaderValue, header};
 use bytes::{Bytes, BytesMut};
@@ -171,7 +172,7 @@ impl std::error::Error for Broken {}
 // === helpers ===
 
 fn build(tls: bool) -> Result<reqwest::Client, Broken> {
-    let client = http::builder(tls).gzip(false).connect_timeout(CONNECT).build();
+    let client = http::builder(tls).gzip(false).connect_timeout(CONNECT).dns_resolver(Names::of_system()).build();
     client.map_err(|error| Broken::Unusable(cause::words(&error)))
 }
 

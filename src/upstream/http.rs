@@ -10,15 +10,22 @@
 
 use super::answer::{Attempt, Head, Terms};
 use super::dial::{self, Unresolved, Watch};
+use super::headers::{is_credential, is_reserved, parse_header};
+use super::hush::hush;
 use super::lanes::{Lanes, Seat};
+use super::names::Names;
 use super::{Call, Upstream, cause};
 use crate::dialect::Credential;
 use crate::event::Signal;
 use crate::failure::{Failure, Kind, Stage};
+use crate::words::redact::Redactor;
+use bytes::{Bytes, BytesMut};
+use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use futures::{FutureExt, Stream, StreamExt};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Version, header};
 use reqwest::{Client, Request, Response, Url};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
@@ -35,6 +42,8 @@ pub struct Settings {
     pub headers: Vec<(String, String)>,
     /// Added to every URL.
     pub query: Vec<(String, String)>,
+    /// A version segment is added to a base URL that has none.
+    pub versioned: bool,
     /// The protocol version that the dialect names in a header, where it has such.
     pub version: Option<String>,
     /// Which HTTP.
@@ -60,23 +69,30 @@ pub enum Http2 {
 pub struct Http(Arc<Inner>);
 
 struct Inner {
+    name: String,
     base: Option<Url>,
     api_key: Option<Arc<str>>,
     headers: Vec<(HeaderName, HeaderValue)>,
     query: Vec<(String, String)>,
+    versioned: bool,
     version: Option<String>,
+    /// Knows this connection's own credentials, for callers that know none.
+    own: Redactor,
     build: Build,
     lanes: Lanes<Client>,
     /// Pools nothing: every request has a new connection.
     unpooled: OnceLock<Client>,
+    /// It was told that the provider knows no such path.
+    lost: AtomicBool,
 }
 
 /// What the clients of one connection have in common.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone)]
 struct Build {
     tls: bool,
     http2: Http2,
     idle: Duration,
+    names: Names,
 }
 
 // === impl Settings ===
@@ -93,6 +109,7 @@ impl Settings {
             api_key: None,
             headers: Vec::new(),
             query: Vec::new(),
+            versioned: true,
             version: None,
             http2: Http2::Auto,
             idle: Self::IDLE,
@@ -108,7 +125,7 @@ impl Http {
     /// # Errors
     /// A message that names the key of the configuration, what is wrong and what to write.
     pub fn new(settings: Settings) -> Result<Self, String> {
-        let Settings { name, base_url, api_key, headers, query, version, http2, idle } = settings;
+        let Settings { name, base_url, api_key, headers, query, versioned, version, http2, idle } = settings;
         let at = |key: &str| format!("connections.{name}.{key}");
         let base = base_url
             .map(|text| parse_base(&text).map_err(|wrong| format!("{}: {wrong}", at("base_url"))))
@@ -122,28 +139,79 @@ impl Http {
         let headers = headers
             .into_iter()
             .map(|(key, value)| parse_header(&key, &value).map_err(|wrong| format!("{}.{key}: {wrong}", at("headers"))))
-            .collect::<Result<_, _>>()?;
-        let build = Build { tls: base.as_ref().is_none_or(|url| url.scheme() == "https"), http2, idle };
+            .collect::<Result<Vec<_>, _>>()?;
+        let sensitive = headers.iter().filter(|(_, value): &&(HeaderName, HeaderValue)| value.is_sensitive());
+        let credentials = sensitive.filter_map(|(_, value)| value.to_str().ok());
+        let own = Redactor::new(api_key.as_deref().into_iter().chain(credentials));
+        let build = Build {
+            tls: base.as_ref().is_none_or(|url| url.scheme() == "https"),
+            http2,
+            idle,
+            names: Names::of_system(),
+        };
         let first = build.client(true).map_err(|error| format!("connections.{name}: {error:?}"))?;
         let lanes = Lanes::new(first, http2 == Http2::PriorKnowledge);
         let unpooled = OnceLock::new();
-        Ok(Self(Arc::new(Inner { base, api_key, headers, query, version, build, lanes, unpooled })))
+        Ok(Self(Arc::new(Inner {
+            name,
+            base,
+            api_key,
+            headers,
+            query,
+            versioned,
+            version,
+            own,
+            build,
+            lanes,
+            unpooled,
+            lost: AtomicBool::new(false),
+        })))
     }
 }
 
 impl Upstream for Http {
     fn open(&self, call: Call) -> BoxStream<'static, Signal> {
         let request = self.0.request(&call);
-        let Call { provider, expect, connect, error_body, max_event, credential, .. } = call;
-        let key = credential.or_else(|| self.0.api_key.clone());
+        let version = call.provider.version_segment();
+        let Call { provider, expect, connect, error_body, max_event, credential, secrets, .. } = call;
         let (inner, outer) = (Arc::clone(&self.0), Arc::clone(&self.0));
         let opening = async move {
             let (response, seat) = inner.send(request?, connect).await?;
             let (status, headers) = (response.status().as_u16(), response.headers().clone());
+            inner.note_lost(&response, version);
             Ok(Head { status, headers, body: body(response), seat })
         };
         let attempt = Attempt::new(Terms { provider, expect, error_body, max_event }, opening);
-        attempt.map(move |signal| outer.hush(signal, key.as_deref())).boxed()
+        let hush = move |signal| {
+            // Only a failure has words, and a configuration knows its tenants' credentials already.
+            let credential = credential.as_deref().filter(|_| matches!(signal, Signal::Failed(_)));
+            hush(signal, &[&secrets, &outer.own, &Redactor::new(credential)])
+        };
+        attempt.map(hush).boxed()
+    }
+
+    fn ask(&self, call: Call) -> BoxFuture<'static, Result<Bytes, Failure>> {
+        let inner = Arc::clone(&self.0);
+        async move {
+            let (response, _seat) = inner.send(inner.request(&call)?, call.connect).await?;
+            let (status, headers) = (response.status().as_u16(), response.headers().clone());
+            let mut pieces = body(response);
+            let mut whole = BytesMut::new();
+            while let Some(piece) = pieces.next().await {
+                let piece = piece.map_err(|error| cause::broken(&error))?;
+                if whole.len() + piece.len() > call.max_event {
+                    return Err(Failure::new(Kind::Framing, Stage::Streaming).saying("the answer is over the limit"));
+                }
+                whole.extend_from_slice(&piece);
+            }
+            if (200..300).contains(&status) {
+                return Ok(whole.freeze());
+            }
+            let mut failure = call.provider.classify(status, &headers, &whole);
+            failure.said = failure.said.without(&[&call.secrets, &inner.own]);
+            Err(failure)
+        }
+        .boxed()
     }
 }
 
@@ -156,11 +224,33 @@ impl Inner {
             Some(base) => base.clone(),
             None => parse_base(call.provider.default_base_url()).map_err(refused)?,
         };
-        let mut request =
-            Request::new(Method::POST, address(base, call.provider.version_segment(), &call.wire.path, &self.query));
+        let segment = if self.versioned { call.provider.version_segment() } else { "" };
+        let mut request = Request::new(Method::POST, address(base, segment, &call.wire.path, &self.query));
         *request.headers_mut() = self.headers(call);
         *request.body_mut() = Some(call.wire.body.clone().into());
         Ok(request)
+    }
+
+    /// Tells the log, once, that the provider knows no such path, and what to try where a version was put into it.
+    fn note_lost(&self, response: &Response, segment: &str) {
+        if !matches!(response.status().as_u16(), 404 | 405) || self.lost.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let added = self.versioned && self.base.as_ref().is_some_and(|base| !has_version(base));
+        let remedy = if added {
+            format!("`{segment}` was added to its base_url: if it has no such segment, set `versioned = false`")
+        } else {
+            "check its base_url".to_owned()
+        };
+        // Without the query, which may hold a key.
+        let url = response.url();
+        tracing::warn!(
+            connection = self.name,
+            status = response.status().as_u16(),
+            host = url.host_str(),
+            path = url.path(),
+            "the provider knows no such path or model; {remedy}"
+        );
     }
 
     fn headers(&self, call: &Call) -> HeaderMap {
@@ -182,22 +272,6 @@ impl Inner {
             headers.insert(name, value.clone());
         }
         headers
-    }
-
-    /// Takes what was sent as a key out of the provider's words about a failure: clients and logs read them.
-    fn hush(&self, signal: Signal, key: Option<&str>) -> Signal {
-        let Signal::Failed(mut failure) = signal else { return signal };
-        let sensitive = self.headers.iter().filter(|(_, value)| value.is_sensitive());
-        let credentials = sensitive.filter_map(|(_, value)| value.to_str().ok()?.rsplit(' ').next());
-        for secret in key.into_iter().chain(credentials).filter(|secret| LEAST_SECRET <= secret.len()) {
-            let said = &mut failure.said;
-            for words in [&mut said.message, &mut said.r#type, &mut said.code, &mut said.param] {
-                if words.contains(secret) {
-                    *words = words.replace(secret, "[key]");
-                }
-            }
-        }
-        Signal::Failed(failure)
     }
 
     /// Sends, and once more if the connection had been used before and was gone before it gave any answer.
@@ -229,7 +303,7 @@ impl Inner {
 // === impl Build ===
 
 impl Build {
-    fn client(self, pooled: bool) -> reqwest::Result<Client> {
+    fn client(&self, pooled: bool) -> reqwest::Result<Client> {
         let mut client = builder(self.tls)
             .gzip(true)
             .pool_idle_timeout(self.idle)
@@ -238,7 +312,7 @@ impl Build {
             .http2_adaptive_window(false)
             .http2_keep_alive_interval(KEEP_ALIVE)
             .http2_keep_alive_timeout(KEEP_ALIVE)
-            .dns_resolver(Names)
+            .dns_resolver(self.names.clone())
             .connector_layer(Watch);
         if !pooled {
             client = client.pool_max_idle_per_host(0);
@@ -252,17 +326,14 @@ impl Build {
     }
 }
 
-// === names ===
-
-/// The system's resolver, with an error that can be told from others.
-#[derive(Clone, Copy, Debug)]
-struct Names;
+// === impl Names ===
 
 impl reqwest::dns::Resolve for Names {
     fn resolve(&self, name: reqwest::dns::Name) -> reqwest::dns::Resolving {
+        let names = self.clone();
         async move {
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await.map_err(Unresolved)?;
-            let addresses: reqwest::dns::Addrs = Box::new(found.collect::<Vec<_>>().into_iter());
+            let found = Self::resolve(&names, name.as_str()).await.map_err(Unresolved)?;
+            let addresses: reqwest::dns::Addrs = Box::new(found.into_iter());
             Ok(addresses)
         }
         .boxed()
@@ -295,7 +366,7 @@ pub(super) fn builder(tls: bool) -> reqwest::ClientBuilder {
     }
 }
 
-fn body(response: Response) -> impl Stream<Item = reqwest::Result<bytes::Bytes>> + Unpin + Send + 'static {
+fn body(response: Response) -> impl Stream<Item = reqwest::Result<Bytes>> + Unpin + Send + 'static {
     response.bytes_stream()
 }
 
@@ -311,23 +382,12 @@ fn parse_base(text: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-fn parse_header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), String> {
-    let name = HeaderName::try_from(name).map_err(|_| "this is no header name".to_owned())?;
-    if is_reserved(&name) {
-        return Err("Segue sets this header itself; take it out".to_owned());
-    }
-    let mut value = HeaderValue::try_from(value)
-        .map_err(|_| "a header's value is visible ASCII; look for a line end in its source".to_owned())?;
-    value.set_sensitive(is_credential(&name));
-    Ok((name, value))
-}
-
 /// `base` with `segment`, unless a version stands in its path, and `path`, which may have a query of its own.
 fn address(base: Url, segment: &str, path: &str, query: &[(String, String)]) -> Url {
     let mut url = base;
     let (path, own) = path.split_once('?').map_or((path, None), |(path, own)| (path, Some(own)));
     let root = url.path().trim_end_matches('/');
-    let segment = if root.split('/').any(is_version) { "" } else { segment };
+    let segment = if has_version(&url) { "" } else { segment };
     let full = format!("{root}{segment}{path}");
     let joined = [url.query(), own].into_iter().flatten().collect::<Vec<_>>().join("&");
     url.set_path(&full);
@@ -339,6 +399,11 @@ fn address(base: Url, segment: &str, path: &str, query: &[(String, String)]) -> 
     url
 }
 
+/// Whether a version stands in the path of a base URL.
+fn has_version(base: &Url) -> bool {
+    base.path().split('/').any(is_version)
+}
+
 /// `v1`, `v2`, `v1beta`, `v1beta1`, `v1alpha`.
 fn is_version(segment: &str) -> bool {
     let Some(rest) = segment.strip_prefix('v') else { return false };
@@ -347,33 +412,6 @@ fn is_version(segment: &str) -> bool {
     stage.len() < rest.len() && stage_ok
 }
 
-/// Headers that belong to one connection, or that decide how a body is read: nobody but this file sets them.
-fn is_reserved(name: &HeaderName) -> bool {
-    const RESERVED: [HeaderName; 12] = [
-        header::ACCEPT,
-        header::ACCEPT_ENCODING,
-        header::CONNECTION,
-        header::CONTENT_ENCODING,
-        header::CONTENT_LENGTH,
-        header::CONTENT_TYPE,
-        header::EXPECT,
-        header::HOST,
-        header::TE,
-        header::TRAILER,
-        header::TRANSFER_ENCODING,
-        header::UPGRADE,
-    ];
-    RESERVED.contains(name) || matches!(name.as_str(), "keep-alive" | "proxy-connection" | "http2-settings")
-}
-
-/// Headers that say who asks.
-fn is_credential(name: &HeaderName) -> bool {
-    const CREDENTIALS: [HeaderName; 3] = [header::AUTHORIZATION, header::PROXY_AUTHORIZATION, header::COOKIE];
-    CREDENTIALS.contains(name) || matches!(name.as_str(), "x-api-key" | "api-key" | "x-goog-api-key")
-}
-
-/// A shorter key could be any word.
-const LEAST_SECRET: usize = 8;
 const USER_AGENT: &str = concat!("segue/", env!("CARGO_PKG_VERSION"));
 /// What one slow reader can keep from being read.
 const STREAM_WINDOW: u32 = 256 * 1024;

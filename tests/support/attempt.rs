@@ -31,6 +31,7 @@ pub(crate) fn call(body: &str) -> Call {
         error_body: Duration::from_millis(100),
         max_event: 16 << 20,
         credential: None,
+        secrets: Default::default(),
     }
 }
 

@@ -65,6 +65,11 @@ impl Running {
     pub(crate) fn start(arguments: &[&str], environment: &[(&str, &str)], stream: Stream) -> Self {
         let mut command = segue(arguments);
         command.envs(environment.iter().copied());
+        Self::of(command, stream)
+    }
+
+    /// Starts what `command` says.
+    pub(crate) fn of(mut command: Command, stream: Stream) -> Self {
         match stream {
             Stream::Out => command.stdout(Stdio::piped()).stderr(Stdio::null()),
             Stream::Err => command.stderr(Stdio::piped()).stdout(Stdio::null()),
@@ -109,6 +114,11 @@ impl Running {
     pub(crate) fn signal(&self, name: &str) {
         let kill = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status().unwrap();
         assert!(kill.success());
+    }
+
+    /// Waits until it ends by itself, and gives its exit code.
+    pub(crate) fn wait(&mut self) -> Option<i32> {
+        self.child.wait().unwrap().code()
     }
 
     /// Asks it to stop, as a supervisor would, and gives its exit code.

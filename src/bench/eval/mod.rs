@@ -97,7 +97,7 @@ pub async fn run(
     let mut asked = Vec::new();
     for subject in subjects {
         let Some(way) = ways.get(&*subject.target.connection) else { continue };
-        let asker = Asker::new(subject, Arc::clone(&way.upstream), config.limits.max_event)?;
+        let asker = Asker::new(subject, way, config.limits.max_event)?;
         let line = Line { way, cap: config.limits.retry_after_cap, stop, tick };
         asked.push(evaluate(eval, subject, asker, line));
     }

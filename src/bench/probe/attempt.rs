@@ -1,6 +1,7 @@
 //! One request to one target: the call that a turn's first attempt makes, and when what came back came.
 
 use super::Subject;
+use super::line::Way;
 use crate::chat::Request;
 use crate::dialect::{self, Expect, Provider};
 use crate::event::{Event, Signal, Step};
@@ -8,6 +9,7 @@ use crate::failure::{Failure, Kind, Remedy, Stage};
 use crate::routing::Target;
 use crate::turn::resume::Carry;
 use crate::upstream::{Call, Upstream};
+use crate::words::redact::Redactor;
 use futures::{FutureExt, StreamExt};
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +26,7 @@ pub(in crate::bench) struct Asker {
     connect: Duration,
     error_body: Duration,
     max_event: usize,
+    secrets: Redactor,
 }
 
 /// How long an answer is waited for.
@@ -79,11 +82,7 @@ struct Hearing {
 impl Asker {
     /// # Errors
     /// A sentence on why the target cannot be asked at all.
-    pub(in crate::bench) fn new(
-        subject: &Subject,
-        upstream: Arc<dyn Upstream>,
-        max_event: usize,
-    ) -> Result<Self, String> {
+    pub(in crate::bench) fn new(subject: &Subject, way: &Way, max_event: usize) -> Result<Self, String> {
         let Subject { target, clocks, .. } = subject;
         let provider = dialect::provider(target.dialect)
             .ok_or_else(|| format!("the dialect `{}` is not built in", target.dialect.name()))?;
@@ -95,7 +94,8 @@ impl Asker {
         };
         Ok(Self {
             target: Arc::clone(target),
-            upstream,
+            upstream: Arc::clone(&way.upstream),
+            secrets: way.secrets.clone(),
             provider,
             carry: Carry::fresh(),
             patience,
@@ -131,6 +131,7 @@ impl Asker {
             error_body: self.error_body,
             max_event: self.max_event,
             credential: None,
+            secrets: self.secrets.clone(),
         });
         let mut hearing = Hearing::new(Instant::now());
         let end = hearing.sent + self.patience.turn;

@@ -4,11 +4,13 @@ use super::Subject;
 use super::attempt::{Asker, Ended};
 use super::lane::Lane;
 use crate::chat::Request;
-use crate::config::{Config, Connection};
+use crate::config::Config;
 use crate::failure::{Disposition, Failure, Kind, RetryAt, Said};
 use crate::gateway;
 use crate::routing::Target;
 use crate::upstream::Upstream;
+use crate::words::escape::plain;
+use crate::words::redact::Redactor;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -18,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 pub(in crate::bench) struct Way {
     lane: Lane,
     pub(in crate::bench) upstream: Arc<dyn Upstream>,
-    secrets: Vec<String>,
+    pub(in crate::bench) secrets: Redactor,
 }
 
 /// What a target's requests have in common besides the request.
@@ -47,7 +49,7 @@ pub(in crate::bench) fn ways<'a>(
             && let Some(upstream) = gateway::dial(connection)?
         {
             let lane = Lane::new(&connection.limits, most);
-            ways.insert(&connection.name, Way { lane, upstream, secrets: secrets(connection) });
+            ways.insert(&connection.name, Way { lane, upstream, secrets: config.secrets.clone() });
         }
     }
     Ok(ways)
@@ -86,7 +88,7 @@ impl Line<'_> {
 
     /// What a provider said, fit to be shown: on one line, short, without what must not be seen.
     pub(in crate::bench) fn words(&self, failure: &Failure) -> String {
-        words(&failure.said, failure.kind, &self.way.secrets)
+        words(&failure.said, failure.kind)
     }
 }
 
@@ -105,19 +107,12 @@ fn is_hopeless(kind: Kind) -> bool {
         || matches!(kind.disposition(), Disposition::Tell | Disposition::Larger)
 }
 
-fn secrets(connection: &Connection) -> Vec<String> {
-    let pairs = connection.headers.iter().chain(&connection.query).map(|(_, secret)| secret);
-    let all = connection.api_key.iter().chain(pairs).map(|secret| secret.expose().to_owned());
-    all.filter(|secret| secret.len() >= SHORTEST_SECRET).collect()
-}
-
-/// What a provider said, fit to be shown: on one line, short, without what must not be seen.
-fn words(said: &Said, kind: Kind, secrets: &[String]) -> String {
+/// What a provider said, fit to be shown: on one line, short, without what rules a terminal.
+fn words(said: &Said, kind: Kind) -> String {
     let first = [&said.message, &said.code, &said.r#type].into_iter().find(|text| !text.trim().is_empty());
     let Some(text) = first else { return kind.name().to_owned() };
-    let hidden = secrets.iter().fold(text.clone(), |text, secret| text.replace(secret, "•••"));
-    let line = hidden.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
-    line.collect::<Vec<_>>().join(" ").chars().take(MOST_WORDS).collect()
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    plain(&line, MOST_WORDS).to_string()
 }
 
 // === consts ===
@@ -137,9 +132,6 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// Nobody is asked again sooner.
 pub(in crate::bench) const LEAST_WAIT: Duration = Duration::from_millis(20);
 
-/// What is shorter is no secret, and may be part of any word.
-const SHORTEST_SECRET: usize = 6;
-
 /// The most characters of a provider's words.
 const MOST_WORDS: usize = 160;
 
@@ -148,11 +140,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_providers_words_are_one_line_without_secrets() {
-        let said = Said { message: "Incorrect key\u{1b}[2J sk-very-secret\n provided".to_owned(), ..Said::default() };
-        assert_eq!(words(&said, Kind::Auth, &["sk-very-secret".to_owned()]), "Incorrect key [2J ••• provided");
-        assert_eq!(words(&Said::default(), Kind::Reset, &[]), "Reset");
+    fn a_providers_words_are_one_line_that_rules_no_terminal() {
+        let said = Said { message: "Incorrect key\u{1b}[2J\n provided".to_owned(), ..Said::default() };
+        assert_eq!(words(&said, Kind::Auth), "Incorrect key\\u{1b}[2J provided");
+        assert_eq!(words(&Said::default(), Kind::Reset), "Reset");
         let long = Said { message: "x".repeat(1000), ..Said::default() };
-        assert_eq!(words(&long, Kind::Auth, &[]).len(), MOST_WORDS);
+        assert_eq!(words(&long, Kind::Auth).chars().count(), MOST_WORDS + 1);
     }
 }

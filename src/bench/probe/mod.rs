@@ -117,9 +117,8 @@ pub async fn run(
     let mut asked = Vec::new();
     for subject in subjects {
         let Some(way) = ways.get(&*subject.target.connection) else { continue };
-        let upstream = Arc::clone(&way.upstream);
         let request = request(probe.tokens(&subject.target))?;
-        let asker = Asker::new(subject, upstream, config.limits.max_event)?;
+        let asker = Asker::new(subject, way, config.limits.max_event)?;
         let line = Line { way, cap: config.limits.retry_after_cap, stop, tick };
         asked.push(measure(probe.requests, subject, request, asker, line));
     }

@@ -25,6 +25,27 @@ fn a_sound_pair_gives_notes_at_most() {
 }
 
 #[test]
+fn addresses_that_ask_amiss_are_told() {
+    for (text, expected) in [
+        (
+            two("base_url = \"https://x.openai.azure.com/openai/deployments/gpt\"", "", ""),
+            "looks like a deployment of Azure OpenAI, whose paths have no version",
+        ),
+        (
+            "[server]\nlisten = \"0.0.0.0:80\"\nallow_anonymous = true".to_owned(),
+            "server.hosts: without tenants, requests for a name with a dot in it are refused",
+        ),
+    ] {
+        let told = told(&text);
+        assert!(told.iter().any(|line| line.contains(expected)), "{expected}\n{}", told.join("\n"));
+    }
+    let url = "base_url = \"https://x.openai.azure.com/openai/deployments/gpt\"\nversioned = false";
+    assert!(!told(&two(url, "", "")).iter().any(|line| line.contains("version")));
+    let named = "[server]\nlisten = \"0.0.0.0:80\"\nallow_anonymous = true\nhosts = [\"llm.example.com\"]";
+    assert!(!told(named).iter().any(|line| line.contains("server.hosts")));
+}
+
+#[test]
 fn what_cannot_be_kept_is_named() {
     let url = |n: u8| format!("base_url = \"https://h{n}.example.com\"");
     let limited = |n: u8, limits: &str| format!("{}\nlimits = {{ {limits} }}", url(n));

@@ -10,6 +10,7 @@ use crate::chat::DialectId;
 use crate::routing::{
     After, Backoff, Concurrency, Continuation, Delivery, Hedge, History, Level, Pace, RateLimited, Timeouts,
 };
+use crate::words::redact::Redactor;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -23,9 +24,21 @@ const fn ms(n: u64) -> Duration {
 
 #[test]
 fn a_silent_file_gets_the_documented_defaults() {
-    let Config { server, admin, connections, timeouts, levels, tenants, aliases, limits, store, ledger, alerts } =
-        config("");
-    assert_eq!(aliases, []);
+    let Config {
+        server,
+        admin,
+        connections,
+        timeouts,
+        levels,
+        tenants,
+        aliases,
+        limits,
+        store,
+        ledger,
+        alerts,
+        secrets,
+    } = config("");
+    assert_eq!((aliases, secrets), (Vec::new(), Redactor::default()));
     assert_eq!(timeouts, Timeouts::default());
     let Server {
         listen,
@@ -53,10 +66,23 @@ fn a_silent_file_gets_the_documented_defaults() {
     assert_eq!((listen.to_string().as_str(), token), ("127.0.0.1:9090", None));
 
     let Connection {
-        name, dialect, mock, api_key, headers, query, version, http2, warm, limits: quota, breaker, ..
+        name,
+        dialect,
+        mock,
+        api_key,
+        headers,
+        query,
+        versioned,
+        version,
+        http2,
+        warm,
+        limits: quota,
+        breaker,
+        ..
     } = connections[0].clone();
     assert_eq!((&*name, dialect, mock), ("a", DialectId::Chat, false));
     assert_eq!((api_key, headers.len(), query.len(), version), (None, 0, 0, None));
+    assert!(versioned);
     assert_eq!((http2, warm, quota), (Http2::Auto, 1, Quota { in_flight: None, rpm: None, tpm: None }));
     let Breaker {
         consecutive,
@@ -157,6 +183,7 @@ fn every_key_arrives() {
         api_key = { env = "K" }
         headers = { "X-Project" = "p", Authorization = { env = "H" } }
         query = { "api-version" = "1", key = { env = "Q" } }
+        versioned = false
         version = "2026-10-21"
         http2 = "prior_knowledge"
         warm = 3
@@ -230,6 +257,7 @@ fn every_key_arrives() {
     };
     assert_eq!(pairs(&connection.headers), ["X-Project=p", "Authorization=sk-hush"]);
     assert_eq!(pairs(&connection.query), ["api-version=1", "key=sk-hush"]);
+    assert!(!connection.versioned);
     assert_eq!((connection.http2, connection.warm), (Http2::PriorKnowledge, 3));
     assert_eq!(connection.limits, Quota { in_flight: Some(1), rpm: Some(2), tpm: Some(3) });
     let breaker = &connection.breaker;

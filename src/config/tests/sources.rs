@@ -95,6 +95,19 @@ fn one_provider_is_enough_and_none_is_none() {
 }
 
 #[test]
+fn the_base_urls_that_sdks_read_are_read_here_too() {
+    let env = Fake::generous()
+        .env("OPENAI_BASE_URL", " https://proxy.example.com/openai/v1/ ")
+        .env("ANTHROPIC_BASE_URL", "http://127.0.0.1:4000");
+    let config = from_environment(&env).expect("keys").unwrap_or_else(|p| panic!("{}", lines(&p))).config;
+    let urls: Vec<_> = config.connections.iter().take(2).map(|c| c.base_url.as_deref()).collect();
+    assert_eq!(urls, [Some("https://proxy.example.com/openai/v1"), Some("http://127.0.0.1:4000")]);
+    let wrong = Fake::generous().env("OPENAI_BASE_URL", "proxy");
+    let problems = from_environment(&wrong).expect("keys").expect_err("no URL");
+    assert!(problems[0].to_string().contains("connections.openai.base_url"), "{}", problems[0]);
+}
+
+#[test]
 fn what_is_made_of_the_environment_is_a_file_to_start_from() {
     let text = zero::text(&Fake::generous()).expect("keys");
     assert!(!text.contains("hush"), "{text}");

@@ -189,7 +189,7 @@ fn field(message: &str) -> Option<&'static str> {
 /// What the provider said: the API's own form, the flat and string forms of servers that imitate it, or bare text.
 fn said(body: &[u8]) -> Said {
     let Ok(value) = serde_json::from_slice::<Value>(body) else {
-        let text = String::from_utf8_lossy(&body[..body.len().min(Said::MAX)]);
+        let text = String::from_utf8_lossy(&body[..body.len().min(Said::HEARD)]);
         let text = text.trim();
         let message = if text.starts_with('<') { "the provider answered with an HTML page" } else { text };
         return Said { message: Said::clip(message.to_owned()), ..Said::default() };

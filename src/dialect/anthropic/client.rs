@@ -317,7 +317,7 @@ fn strings(raw: &Object, field: &str) -> Result<Vec<String>, Refusal> {
     strings.ok_or_else(|| wrong(field, "must be an array of strings"))
 }
 
-fn wrong(place: &str, what: &str) -> Refusal {
+pub(super) fn wrong(place: &str, what: &str) -> Refusal {
     Refusal::new(Reason::Request, "invalid_request", format!("{place}: {what}")).about(place)
 }
 

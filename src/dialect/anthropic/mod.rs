@@ -8,6 +8,7 @@
 mod blocks;
 mod classify;
 mod client;
+pub mod count;
 mod decode;
 mod encoder;
 mod history;

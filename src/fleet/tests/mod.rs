@@ -125,6 +125,7 @@ fn ask(model: &str) -> Ask {
         error_body: SECOND,
         max_event: 1 << 20,
         credential: None,
+        secrets: Default::default(),
     };
     Ask {
         target: target(model),

@@ -24,6 +24,7 @@ fn call(content: &str) -> Call {
         error_body: Duration::from_secs(1),
         max_event: 1 << 20,
         credential: None,
+        secrets: Default::default(),
     }
 }
 
