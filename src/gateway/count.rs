@@ -62,7 +62,7 @@ impl Inner {
         let answer = upstream.ask(Call {
             provider,
             wire,
-            expect: dialect::Expect { choices: 1 },
+            expect: dialect::Expect::of(1),
             connect: timeouts.connect,
             error_body: timeouts.error_body,
             max_event: setup.config.limits.max_event,
