@@ -384,5 +384,5 @@ fn differs(_: Differs) -> Box<Failure> {
 /// The most events that a contender's preamble is kept of; more than any provider sends before its first word.
 const PREAMBLE: usize = 32;
 
-/// The most bytes of them.
-const PREAMBLE_BYTES: usize = 256 << 10;
+/// The most bytes of them. A signature that must be sent back may be long.
+const PREAMBLE_BYTES: usize = 1 << 20;
