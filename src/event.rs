@@ -181,6 +181,9 @@ pub enum Signal {
     Queued,
     /// The request is on its way.
     Sent,
+    /// The provider tells how many further requests it takes now; before [`Self::Opened`]. It is for the rules of health
+    /// alone: the fleet keeps it to itself.
+    Left(u64),
     /// A response was accepted.
     Opened,
     /// An event came, or bytes that are part of one ([`Event::Alive`]).

@@ -324,6 +324,11 @@ impl Failure {
         }
     }
 
+    /// What it says about the target's health: nothing, if the gateway itself caused it.
+    pub fn verdict(&self) -> Verdict {
+        if self.source == Source::Gateway { Verdict::Abandon } else { self.kind.verdict() }
+    }
+
     /// The same with a message for people.
     #[must_use]
     pub fn saying(mut self, message: impl Into<String>) -> Self {

@@ -37,6 +37,18 @@ pub fn from_headers(headers: &HeaderMap) -> Option<RetryAt> {
     })
 }
 
+/// How many further requests the provider takes now, as the headers of its answer tell; none where no tokens are left
+/// for one.
+pub fn left(headers: &HeaderMap) -> Option<u64> {
+    let number = |name: &str| headers.get(name)?.to_str().ok().map(str::trim).and_then(decimal);
+    let requests = REQUESTS
+        .iter()
+        .filter_map(|name| number(name))
+        .fold(None, |least: Option<f64>, left| Some(least.map_or(left, |least| least.min(left))))?;
+    let spent = LIMITS.iter().filter_map(|(remaining, _)| number(remaining)).any(|left| left < 1.0);
+    Some(if spent { 0 } else { requests as u64 })
+}
+
 /// The retry time that an error body names: Google's `RetryInfo`, a `retry_after` of seconds, or the words "try again
 /// in 7.66s" that OpenAI and Groq write.
 pub fn from_body(body: &Value) -> Option<RetryAt> {
@@ -148,6 +160,10 @@ const LIMITS: [(&str, &str); 7] = [
     ("anthropic-ratelimit-output-tokens-remaining", "anthropic-ratelimit-output-tokens-reset"),
 ];
 
+/// Headers that tell how many requests are left.
+const REQUESTS: [&str; 3] =
+    ["x-ratelimit-remaining-requests", "x-ratelimit-remaining", "anthropic-ratelimit-requests-remaining"];
+
 /// Units of a Go duration, in seconds; `m` after the longer ones that begin with it.
 const UNITS: [(&str, f64); 8] =
     [("ns", 1e-9), ("us", 1e-6), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0), ("d", 86_400.0)];
@@ -222,6 +238,20 @@ mod tests {
             ),
         ] {
             assert_eq!(from_headers(&headers(pairs)), expected, "{pairs:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_left_is_read() {
+        for (pairs, expected) in [
+            (&[("x-ratelimit-remaining-requests", "59")][..], Some(59)),
+            (&[("anthropic-ratelimit-requests-remaining", "12"), ("x-ratelimit-remaining", "7")], Some(7)),
+            (&[("x-ratelimit-remaining-requests", "59"), ("x-ratelimit-remaining-tokens", "0")], Some(0)),
+            (&[("x-ratelimit-remaining-tokens", "1000")], None),
+            (&[("x-ratelimit-remaining-requests", "many")], None),
+            (&[("x-ratelimit-remaining-requests", "99999999999999999999999999")], Some(u64::MAX)),
+        ] {
+            assert_eq!(left(&headers(pairs)), expected, "{pairs:?}");
         }
     }
 

@@ -1,23 +1,24 @@
 //! Many simulated turns in one world: they share circuits, budgets and what was learned of each target, exactly in the
 //! order of their virtual time.
 //!
-//! The rules are those of the gateway and its fleet, on the same values (`health`): a hedge starts at a percentile of
-//! the target's recent first tokens, silences among its usual ones raise no suspicion, challengers are paid from the
-//! level's budget, an open circuit is passed over. Only the sockets are missing.
+//! The rules are those of the gateway and its fleet, on the same value ([`crate::health::connection`]): a hedge starts at
+//! a percentile of the target's recent first tokens, silences among its usual ones raise no suspicion, challengers are
+//! paid from the level's budget, an open circuit and a target that rests are passed over. Only the sockets are missing,
+//! and nobody waits in a line.
 
-use crate::event::{Event, Signal};
-use crate::failure::{Declined, Verdict};
-use crate::fleet::{FIRST_TOKENS, GAPS, PERIOD};
+use crate::event::Signal;
+use crate::failure::Declined;
 use crate::gateway::NORMAL_GAP;
-use crate::health::breaker::{self, Breaker, State, Ticket, Transition};
+use crate::health::blame::Plaintiff;
+use crate::health::breaker::{self, Force, Transition};
 use crate::health::budget::Budget;
-use crate::health::latency::Digest;
+use crate::health::connection::{Availability, Connection, Flight, Limits, Look, Wish};
 use crate::relay::journal::{Cause, End};
 use crate::relay::{AttemptId, Open, Policy};
 use crate::rig::script::Script;
 use crate::rig::sim::{Host, Play, Report, Sim};
 use crate::routing::plan::Candidate;
-use crate::routing::{After, Level};
+use crate::routing::{After, Entry, Level};
 use crate::turn::resume::How;
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -32,8 +33,9 @@ pub struct World {
     how: How,
     hedge: Budget,
     suspicion: Budget,
-    circuits: Vec<Circuit>,
-    flights: HashMap<(usize, AttemptId), Flight>,
+    /// One for each place of the chain.
+    connections: Vec<Connection>,
+    flights: HashMap<(usize, AttemptId), Flying>,
     /// The turn that is played at this moment.
     turn: usize,
     /// The turns that may try a target whose circuit is open, since there is no other.
@@ -52,21 +54,12 @@ pub struct Arrival {
     pub seed: u64,
 }
 
-/// What is known of a target.
-#[derive(Debug)]
-struct Circuit {
-    breaker: Option<Breaker>,
-    first_token: Digest,
-    gaps: Digest,
-}
-
 /// An attempt under way.
 #[derive(Debug)]
-struct Flight {
-    ticket: Option<Ticket>,
-    sent: Instant,
-    progress: Option<Instant>,
-    thinking: bool,
+struct Flying {
+    flight: Flight,
+    /// When it last said something: from then on it was silent.
+    heard: Instant,
 }
 
 // === impl World ===
@@ -76,15 +69,18 @@ impl World {
     /// `circuits` none ever opens.
     pub fn new(level: Level, how: How, circuits: Option<&breaker::Policy>, seed: u64, start: Instant) -> Self {
         let hedge = level.hedge.map_or(level.budget, |h| h.budget);
-        let circuit = |index: u64| Circuit {
-            breaker: circuits.map(|policy| Breaker::new(policy.clone(), seed.wrapping_add(index), start)),
-            first_token: Digest::new(PERIOD, FIRST_TOKENS),
-            gaps: Digest::new(PERIOD, GAPS),
+        let connection = |index: u64| {
+            let policy = circuits.cloned().unwrap_or_default();
+            let mut connection = Connection::new(policy, Limits::default(), seed.wrapping_add(index));
+            if circuits.is_none() {
+                connection.force(None, Force::Close, start);
+            }
+            connection
         };
         Self {
             hedge: Budget::new(hedge),
             suspicion: Budget::new(level.budget),
-            circuits: (0..level.chain.len() as u64).map(circuit).collect(),
+            connections: (0..level.chain.len() as u64).map(connection).collect(),
             level: Arc::new(level),
             how,
             flights: HashMap::new(),
@@ -140,8 +136,7 @@ impl World {
 
     /// Attempts that were let through and not given back; none once every turn is over.
     pub fn outstanding(&self) -> usize {
-        self.flights.len()
-            + self.circuits.iter().filter_map(|c| c.breaker.as_ref()).map(|b| b.outstanding() as usize).sum::<usize>()
+        self.flights.len() + self.connections.iter().map(|connection| connection.held().tickets).sum::<usize>()
     }
 
     /// All changes of the circuit of the target number `index`, oldest first.
@@ -151,10 +146,9 @@ impl World {
 
     /// Circuits remember their latest changes only.
     fn note_changes(&mut self) {
-        for (index, circuit) in self.circuits.iter_mut().enumerate() {
-            if let Some(breaker) = &mut circuit.breaker {
-                self.changes.extend(breaker.transitions().map(|change| (index, change)));
-            }
+        for (index, connection) in self.connections.iter_mut().enumerate() {
+            let model = &self.level.chain[index].target.model;
+            self.changes.extend(connection.transitions(model).map(|change| (index, change)));
         }
     }
 
@@ -162,8 +156,10 @@ impl World {
         self.turn = number;
         self.hedge.deposit();
         self.suspicion.deposit();
-        let closed = |c: &Circuit| c.breaker.as_ref().is_none_or(|b| b.state(now) == State::Closed);
-        if !self.circuits.iter().any(closed) {
+        let ready = |(connection, entry): (&Connection, &Entry)| {
+            connection.availability(&entry.target.model, Plaintiff::default(), now) == Availability::Ready
+        };
+        if !self.connections.iter().zip(&self.level.chain).any(ready) {
             self.last_resort.insert(number);
         }
         let candidates: Vec<Candidate> = (0..self.level.chain.len()).map(|index| self.candidate(index, now)).collect();
@@ -192,14 +188,16 @@ impl World {
     }
 
     fn candidate(&self, index: usize, now: Instant) -> Candidate {
-        let (entry, circuit) = (&self.level.chain[index], &self.circuits[index]);
+        let (entry, connection) = (&self.level.chain[index], &self.connections[index]);
+        let model = &entry.target.model;
         let mut candidate = Candidate::new(Arc::clone(&entry.target), entry.timeouts);
         candidate.how = self.how;
-        candidate.hedge_after = self.level.hedge.and_then(|hedge| match hedge.after {
+        let hedge = self.level.hedge.filter(|_| connection.may_hedge(model));
+        candidate.hedge_after = hedge.and_then(|hedge| match hedge.after {
             After::Time(after) => Some(after),
-            After::Percentile(p) => Some(circuit.first_token.percentile(p, now)?.clamp(hedge.min, hedge.max)),
+            After::Percentile(p) => Some(connection.first_token(model, p, now)?.clamp(hedge.min, hedge.max)),
         });
-        candidate.normal_gap = circuit.gaps.percentile(NORMAL_GAP, now).unwrap_or_default();
+        candidate.normal_gap = connection.gap(model, NORMAL_GAP, now).unwrap_or_default();
         candidate
     }
 }
@@ -217,79 +215,49 @@ impl Host for World {
             return Err(Declined::Budget);
         }
         let last_resort = self.last_resort.contains(&self.turn);
-        let may_try = last_resort || (!open.delivered && open.others);
-        let ticket = match &mut self.circuits[open.seat].breaker {
-            None => None,
-            Some(breaker) => {
-                let allowed = match breaker.state(now) {
-                    State::Closed => true,
-                    State::HalfOpen => may_try && !breaker.is_tried(),
-                    State::Open => last_resort && !breaker.is_tried(),
-                };
-                let ticket = match (allowed, last_resort) {
-                    (false, _) => None,
-                    (true, false) => breaker.admit(now),
-                    (true, true) => breaker.admit_anyway(now),
-                };
-                Some(ticket.ok_or(Declined::CircuitOpen { until: None })?)
-            }
+        let wish = Wish {
+            model: Arc::clone(&open.target.model),
+            by: Plaintiff::default(),
+            may_try: last_resort || (!open.delivered && open.others),
+            last_resort,
+            others: open.others,
+            prompt: PROMPT,
+            estimate: PROMPT,
         };
-        let flight = Flight { ticket, sent: now, progress: None, thinking: false };
-        self.flights.insert((self.turn, open.id), flight);
+        let flight = self.connections[open.seat].admit(&wish, now).map_err(|look| match look {
+            Look::No(declined) => declined,
+            Look::Later(until) => Declined::Crowded { until },
+            Look::Go => Declined::Crowded { until: now },
+        })?;
+        self.flights.insert((self.turn, open.id), Flying { flight, heard: now });
         Ok(())
     }
 
     fn heard(&mut self, open: &Open, signal: &Signal, now: Instant) {
-        let Some(flight) = self.flights.get_mut(&(self.turn, open.id)) else { return };
-        let Signal::Step(step) = signal else { return };
-        for event in &step.events {
-            if let Event::Thinking(on) = event {
-                flight.thinking = *on;
-            }
-        }
-        if !step.is_progress() {
-            return;
-        }
-        let circuit = &mut self.circuits[open.seat];
-        match flight.progress.replace(now) {
-            None => {
-                let first = now.saturating_duration_since(flight.sent);
-                circuit.first_token.record(first, now);
-                if let (Some(breaker), Some(ticket)) = (&mut circuit.breaker, &flight.ticket) {
-                    breaker.progress(ticket, first, now);
-                }
-            }
-            // What came without a wait was not listened for.
-            Some(last) if last < now && !flight.thinking => {
-                circuit.gaps.record(now.saturating_duration_since(last), now);
-            }
-            Some(_) => {}
+        let Some(Flying { flight, heard }) = self.flights.get_mut(&(self.turn, open.id)) else { return };
+        listen(flight, heard, now);
+        if flight.note(signal, now) {
+            self.connections[open.seat].hear(flight, now);
         }
     }
 
     fn dropped(&mut self, open: &Open, end: End, counts: bool, now: Instant) {
-        let Some(flight) = self.flights.remove(&(self.turn, open.id)) else { return };
-        let circuit = &mut self.circuits[open.seat];
-        let silent = flight.progress.is_none().then(|| now.saturating_duration_since(flight.sent));
-        if let Some(silent) = silent {
-            circuit.first_token.censor(silent, now);
-        }
-        let (Some(breaker), Some(ticket)) = (&mut circuit.breaker, flight.ticket) else { return };
-        match (silent, flight.progress.filter(|_| !flight.thinking && end != End::Ok)) {
-            (Some(silent), _) => breaker.silent(&ticket, silent, now),
-            (None, Some(last)) => breaker.stalled(&ticket, now.saturating_duration_since(last), now),
-            (None, None) => {}
-        }
-        let verdict = match end {
-            End::Ok => Verdict::Serve,
-            End::Failed(kind) if counts => kind.verdict(),
-            End::Failed(_) | End::Cancelled | End::Superseded => Verdict::Abandon,
-        };
-        breaker.settle(ticket, verdict, now);
+        let Some(Flying { mut flight, mut heard }) = self.flights.remove(&(self.turn, open.id)) else { return };
+        listen(&mut flight, &mut heard, now);
+        self.connections[open.seat].settle(flight, None, end.verdict(counts), now);
     }
 }
 
 // === helpers ===
+
+/// Somebody has listened since `heard`. What came without a wait was not listened for.
+fn listen(flight: &mut Flight, heard: &mut Instant, now: Instant) {
+    let before = std::mem::replace(heard, now);
+    if before < now {
+        flight.silent(before);
+        flight.silent(now);
+    }
+}
 
 /// Tokens of every prompt.
 pub(super) const PROMPT: u64 = 500;

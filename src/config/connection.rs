@@ -172,7 +172,7 @@ impl Default for Breaker {
             min_samples: 100,
             latency: None,
             cooldown: Duration::from_secs(5),
-            max_cooldown: Duration::from_secs(30),
+            max_cooldown: Duration::from_secs(20),
             max_cooldown_degraded: Duration::from_secs(300),
         }
     }

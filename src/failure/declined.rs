@@ -18,6 +18,11 @@ pub enum Declined {
         /// The rest before it was waited for, and the provider asked again to be left alone.
         renewed: bool,
     },
+    /// It has rested, and as many as may try it already do; another candidate is free.
+    Crowded {
+        /// When there is room again at the latest.
+        until: Instant,
+    },
     /// The circuit is open, or another turn tries it.
     CircuitOpen {
         /// Until then, as far as it is known.
@@ -30,7 +35,7 @@ pub enum Declined {
         /// When its turn would come, as far as it is known.
         until: Option<Instant>,
     },
-    /// The tenant's own key was refused a short while ago.
+    /// The tenant's own key, or the tenant, was refused a short while ago.
     KeyRefused {
         /// When it is tried again.
         until: Instant,
@@ -45,7 +50,7 @@ impl Declined {
     /// When the target may be asked again, as far as it is known.
     pub fn until(&self) -> Option<Instant> {
         match self {
-            Self::Resting { until, .. } | Self::KeyRefused { until } => Some(*until),
+            Self::Resting { until, .. } | Self::Crowded { until } | Self::KeyRefused { until } => Some(*until),
             Self::CircuitOpen { until } | Self::Queue { until, .. } => *until,
             Self::Budget | Self::Unfit(_) => None,
         }
@@ -56,6 +61,7 @@ impl Declined {
         match self {
             Self::Budget => "budget",
             Self::Resting { .. } => "resting",
+            Self::Crowded { .. } => "crowded",
             Self::CircuitOpen { .. } => "circuit_open",
             Self::Queue { .. } => "queue",
             Self::KeyRefused { .. } => "key_refused",
@@ -68,12 +74,13 @@ impl Declined {
         let message = match self {
             Self::Budget => "the level's budget for challengers and retries is spent".to_owned(),
             Self::Resting { .. } => format!("{target} asked to be left alone for a while"),
+            Self::Crowded { .. } => format!("{target} has just rested, and others try it first"),
             Self::CircuitOpen { .. } => format!("the circuit of {target} is open"),
             Self::Queue { patience, .. } => format!(
                 "the line of {target} is longer than {} ms; raise the connection's limits or add a target",
                 patience.as_millis()
             ),
-            Self::KeyRefused { .. } => format!("{target} refused this tenant's key"),
+            Self::KeyRefused { .. } => format!("{target} refused this tenant or its key"),
             Self::Unfit(why) => why.clone(),
         };
         let mut failure = Failure::new(Kind::Unavailable, Stage::Connecting).ours().saying(message);

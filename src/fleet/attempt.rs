@@ -4,13 +4,14 @@ use super::gate::{Gate, Wish};
 use super::lease::Lease;
 use super::{line, now};
 use crate::event::Signal;
-use crate::failure::{Declined, Failure, Kind, Stage, Verdict};
+use crate::failure::{Declined, Failure, Kind, RetryAt, Stage, Verdict};
 use crate::upstream::Call;
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, Stream, StreamExt};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::{Duration, SystemTime};
 
 /// A stream of what happens to one attempt: `Queued`, and once the connection's quota grants it, what the upstream says.
 /// Or `Declined`, if it is not made.
@@ -90,7 +91,11 @@ impl Stream for Attempt {
                 },
                 Phase::Open(stream) => {
                     this.phase = Phase::Open(stream);
-                    return Poll::Ready(Some(ready!(this.poll_open(cx))));
+                    let signal = ready!(this.poll_open(cx));
+                    // What is left of a quota is for the fleet.
+                    if !matches!(signal, Signal::Left(_)) {
+                        return Poll::Ready(Some(signal));
+                    }
                 }
             }
         }
@@ -108,7 +113,7 @@ impl Attempt {
         };
         let broken =
             || Box::new(Failure::new(Kind::Truncated, Stage::Streaming).saying("the attempt ended without a word"));
-        let signal = heard.unwrap_or_else(|| Signal::Failed(broken()));
+        let signal = heard.map_or_else(|| Signal::Failed(broken()), relative);
         if let Signal::Ended | Signal::Failed(_) | Signal::Declined(_) = signal {
             // First the connection, then the slot: whoever gets it must find the provider free.
             self.phase = Phase::Over;
@@ -117,6 +122,20 @@ impl Attempt {
         Poll::Ready(signal)
     }
 }
+
+// === helpers ===
+
+/// Nobody above has a wall clock: a time of day becomes a wait from now. One that is over tells nothing, and one that is
+/// hardly any is made [`LEAST_WAIT`].
+fn relative(signal: Signal) -> Signal {
+    let Signal::Failed(mut failure) = signal else { return signal };
+    let wait = failure.retry_at.map(|at| at.after(SystemTime::now())).filter(|wait| !wait.is_zero());
+    failure.retry_at = wait.map(|wait| RetryAt::In(wait.max(LEAST_WAIT)));
+    Signal::Failed(failure)
+}
+
+/// Nobody is asked again sooner, whatever was told.
+const LEAST_WAIT: Duration = Duration::from_millis(50);
 
 impl Drop for Attempt {
     fn drop(&mut self) {

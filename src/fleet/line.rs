@@ -4,10 +4,12 @@
 //! overtakes, and whoever leaves (a dropped future) leaves nothing behind but a shorter line. Circuit and rest are looked
 //! at before the wait, to refuse at once, and again after it, since much can happen in line.
 
-use super::gate::{Gate, Look, Rested, Wish};
+use super::gate::{Gate, Wish};
 use super::lease::Lease;
 use super::now;
+use super::room::Stay;
 use crate::failure::Declined;
+use crate::health::connection::Look;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -26,15 +28,16 @@ pub(super) async fn stand(gate: Arc<Gate>, wish: Wish) -> Result<Lease, Declined
     let deadline = start + wish.patience.min(PATIENCE);
     match timeout_at(deadline.into(), advance(&gate, &wish, deadline)).await {
         Ok(admitted) => admitted,
-        Err(_) => Err(too_long(&wish, gate.expect(0, wish.estimate, now()))),
+        Err(_) => Err(too_long(&wish, gate.expect(0, wish.of.estimate, now()))),
     }
 }
 
 async fn advance(gate: &Arc<Gate>, wish: &Wish, deadline: Instant) -> Result<Lease, Declined> {
+    let mut stay = None;
     loop {
-        rested(gate, wish, deadline).await?;
+        rested(gate, wish, deadline, &mut stay).await?;
         let place = Place::take(gate, wish)?;
-        let expected = gate.expect(place.ahead, wish.estimate, now());
+        let expected = gate.expect(place.ahead, wish.of.estimate, now());
         if deadline < expected {
             return Err(too_long(wish, expected));
         }
@@ -43,26 +46,48 @@ async fn advance(gate: &Arc<Gate>, wish: &Wish, deadline: Instant) -> Result<Lea
         match lease.admit(wish, now()) {
             Ok(lease) => return Ok(lease),
             Err(Look::No(declined)) => return Err(declined),
-            // It has begun to rest meanwhile, and the rest is over.
+            // It has begun to rest meanwhile, and the rest is over, or others were let through first.
             Err(Look::Later(_) | Look::Go) => {}
         }
     }
 }
 
-/// Lets the rest of a rest pass, and those go first who waited before.
-async fn rested(gate: &Gate, wish: &Wish, deadline: Instant) -> Result<(), Declined> {
-    let mut kept = None;
+/// Waits until as many may come again after a rest as to let this one through. Whoever has waited keeps its `stay` until
+/// it is admitted, so that nobody overtakes it.
+async fn rested<'a>(
+    gate: &'a Gate,
+    wish: &Wish,
+    deadline: Instant,
+    stay: &mut Option<Stay<'a>>,
+) -> Result<(), Declined> {
     loop {
-        match gate.appoint(wish, kept, now(), deadline) {
-            Rested::Go => return Ok(()),
-            Rested::No(declined) => return Err(declined),
-            Rested::At(at) if deadline < at => return Err(too_long(wish, at)),
-            Rested::At(at) => {
-                kept = Some(at);
-                sleep_until(at.into()).await;
+        let ahead = if stay.is_some() { 0 } else { gate.room(wish).map_or(0, |room| room.waiting()) };
+        match gate.look(wish, ahead, now()) {
+            Look::Go if ahead == 0 => return Ok(()),
+            Look::No(declined) => return Err(declined),
+            Look::Later(at) if deadline < at => return Err(too_long(wish, at)),
+            Look::Go => drop(wait(gate, wish, stay).await?),
+            Look::Later(at) => {
+                let stay = wait(gate, wish, stay).await?;
+                // Whatever changes while it advances is seen by the next look.
+                let _ = timeout_at(at.into(), stay.changed()).await;
             }
         }
     }
+}
+
+/// Waits to be at the head of those who wait for the same key.
+async fn wait<'a, 's>(
+    gate: &'a Gate,
+    wish: &Wish,
+    stay: &'s mut Option<Stay<'a>>,
+) -> Result<&'s mut Stay<'a>, Declined> {
+    if stay.is_none() && LINE <= gate.rooms.waiting() {
+        return Err(too_long(wish, now()));
+    }
+    let stay = stay.get_or_insert_with(|| gate.rooms.enter(&wish.of.model, wish.of.by.credential));
+    stay.advance().await;
+    Ok(stay)
 }
 
 /// Waits to be the head of the line, and as such for a slot and the quota.
@@ -75,7 +100,7 @@ async fn first(gate: &Arc<Gate>, wish: &Wish, deadline: Instant) -> Result<Lease
     };
     let mut waited = false;
     let reservation = loop {
-        match gate.reserve(wish.estimate, now()) {
+        match gate.reserve(wish.of.estimate, now()) {
             Ok(reservation) => break reservation,
             Err(at) if deadline < at => return Err(too_long(wish, at)),
             Err(at) => sleep_until(at.into()).await,
@@ -83,7 +108,7 @@ async fn first(gate: &Arc<Gate>, wish: &Wish, deadline: Instant) -> Result<Lease
         waited = true;
     };
     drop(head);
-    let lease = Lease::new(Arc::clone(gate), wish, slot, reservation);
+    let lease = Lease::new(Arc::clone(gate), slot, reservation);
     if waited {
         sleep(gate.stagger(deadline.saturating_duration_since(now()))).await;
     }

@@ -7,30 +7,32 @@
 //! Everything that an attempt holds (its place in the queue, its slot, its reservation, its ticket) is held by values
 //! that give it back when they are dropped. So an [`Attempt`] may be dropped at any moment, and nothing leaks.
 //!
-//! `gate` is a connection's state under its lock, `line` the queue before it, `lease` what an admitted attempt holds,
-//! `view` what is shown of it all.
+//! The rules themselves are a value, [`crate::health::connection`]; here are its lock and those who wait. `gate` is a
+//! connection at work, `line` the queue before it, `room` where those wait who may not all come at once after a rest,
+//! `lease` what an admitted attempt holds, `view` what is shown of it all.
 
 use crate::failure::Declined;
+use crate::health::blame::Plaintiff;
 use crate::health::breaker::{Force, Policy};
+pub use crate::health::connection::Availability;
+use crate::health::connection::{self, Look};
 use crate::health::jitter::Seeds;
 use crate::routing::Target;
 use crate::upstream::{Call, Upstream};
-use gate::{Gate, Look, Wish};
+use gate::{Gate, Wish};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use view::Journal;
 
-mod appointments;
 pub mod attempt;
 mod gate;
 mod lease;
 mod line;
-mod rests;
+mod room;
 pub mod view;
 
 pub use attempt::Attempt;
-pub(crate) use gate::{FIRST_TOKENS, GAPS, PERIOD};
 pub use view::{CircuitView, Entry};
 
 /// All connections of a configuration. Cheap to clone; clones share everything.
@@ -86,6 +88,8 @@ pub struct Ask {
     pub target: Arc<Target>,
     /// What.
     pub call: Call,
+    /// For which tenant; `None` where there are none.
+    pub tenant: Option<Arc<str>>,
     /// Something was told to the client: a target on trial is not for this turn.
     pub delivered: bool,
     /// Another candidate is behind it, so it may be the one that tries a half-open circuit.
@@ -101,23 +105,13 @@ pub struct Ask {
     pub answer: u64,
 }
 
-/// Whether a target may be asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Availability {
-    /// Yes.
-    Ready,
-    /// Its provider asked to be left alone.
-    Resting {
-        /// Until then, as the provider said it.
-        until: Instant,
-    },
-    /// Its circuit is open, or another turn tries it, or its key is refused.
-    Open {
-        /// Until then, as far as it is known.
-        until: Instant,
-    },
-    /// Its circuit is half-open: one turn with nothing delivered and another candidate behind may try.
-    Trial,
+/// Who asks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Who<'a> {
+    /// The tenant; `None` where there are none.
+    pub tenant: Option<&'a str>,
+    /// The tenant's own credential; `None`: the connection's own is used.
+    pub credential: Option<&'a str>,
 }
 
 struct Inner {
@@ -143,8 +137,9 @@ impl Fleet {
         Self { inner: Arc::new(Inner { gates, journal }) }
     }
 
-    /// The fleet after a change of configuration: connections in `kept` go on with all that is known of them, those in
-    /// `new` begin healthy, and any other is gone. The journal goes on. Attempts that are open are not touched.
+    /// The fleet after a change of configuration: connections in `kept` go on with all that is known of them, but nobody
+    /// there rests any more; those in `new` begin healthy, and any other is gone. The journal goes on. Attempts that are
+    /// open are not touched.
     #[must_use]
     pub fn changed(&self, kept: &[Arc<str>], new: Vec<Connection>, seed: u64) -> Self {
         let mut seeds = Seeds::new(seed);
@@ -153,6 +148,7 @@ impl Fleet {
             .iter()
             .filter_map(|name| self.inner.gates.get(name).map(|gate| (Arc::clone(name), Arc::clone(gate))))
             .collect();
+        gates.values().for_each(|gate| gate.wake());
         for connection in new {
             let gate = Gate::new(connection, Arc::clone(&journal), seeds.draw());
             gates.insert(Arc::clone(&gate.name), Arc::new(gate));
@@ -169,28 +165,33 @@ impl Fleet {
     /// Opens an attempt. Where it cannot be made now (circuit open, resting, the line longer than `patience`), its only
     /// signal is [`Signal::Declined`](crate::event::Signal::Declined).
     pub fn open(&self, ask: Ask) -> Attempt {
-        let Ask { target, call, delivered, others, last_resort, patience, estimate, answer } = ask;
+        let Ask { target, call, tenant, delivered, others, last_resort, patience, estimate, answer } = ask;
         let Some(gate) = self.gate(&target) else { return Attempt::refused(unknown(&target)) };
-        let wish = Wish {
+        let of = connection::Wish {
             model: Arc::clone(&target.model),
-            credential: gate.fingerprint(call.credential.as_deref()),
+            by: Plaintiff {
+                request: gate.request(&call.wire.body),
+                ..gate.plaintiff(tenant.as_deref(), call.credential.as_deref())
+            },
             may_try: last_resort || (!delivered && others),
             last_resort,
-            patience,
+            others,
             prompt: estimate,
             estimate: estimate.saturating_add(answer),
         };
-        match gate.look(&wish, now()) {
+        let wish = Wish { of, patience };
+        let ahead = gate.room(&wish).map_or(0, |room| room.waiting());
+        match gate.look(&wish, ahead, now()) {
             Look::No(declined) => Attempt::refused(declined),
             Look::Go | Look::Later(_) => Attempt::queued(Arc::clone(gate), wish, call),
         }
     }
 
-    /// Whether `target` may be asked with `credential` (`None`: the connection's own), and when it may again. `until`
-    /// is what a client is told; Segue itself asks a little later.
-    pub fn availability(&self, target: &Target, credential: Option<&str>, now: Instant) -> Availability {
+    /// Whether `target` may be asked by `tenant` with `credential` (`None`: the connection's own), and when it may again.
+    /// `until` is what a client is told; Segue itself asks a little later.
+    pub fn availability(&self, target: &Target, who: Who<'_>, now: Instant) -> Availability {
         match self.gate(target) {
-            Some(gate) => gate.availability(&target.model, gate.fingerprint(credential), now),
+            Some(gate) => gate.availability(&target.model, gate.plaintiff(who.tenant, who.credential), now),
             None => Availability::Open { until: now + UNKNOWN_RETRY },
         }
     }
@@ -198,31 +199,34 @@ impl Fleet {
     /// Whether an attempt that tries `target` may be raced: after two trials that were abandoned the next must be
     /// judged.
     pub fn may_hedge(&self, target: &Target) -> bool {
-        self.gate(target).is_none_or(|gate| gate.may_hedge(&target.model))
+        self.gate(target).is_none_or(|gate| gate.known(|known| known.may_hedge(&target.model)))
     }
 
-    /// The target refused an assistant message at the end; it is not given one again while the process lives.
-    pub fn deny_prefill(&self, target: &Target) {
-        if let Some(gate) = self.gate(target) {
-            gate.deny_prefill(&target.model);
-        }
+    /// The target refused `what` (such as [`PREFILL`]) in a request whose body was `body`. It is remembered for a while,
+    /// for everybody; where only the provider's words tell it, as far as they are borne out.
+    pub fn learn_lack(&self, target: &Target, what: &str, who: Who<'_>, body: &[u8], by_words: bool) {
+        let Some(gate) = self.gate(target) else { return };
+        let by = Plaintiff { request: gate.request(body), ..gate.plaintiff(who.tenant, who.credential) };
+        gate.known(|known| known.lacks(&target.model, gate.mark(what), by, by_words, now()));
     }
 
-    /// Whether it did.
-    pub fn prefill_denied(&self, target: &Target) -> bool {
-        self.gate(target).is_some_and(|gate| gate.prefill_denied(&target.model))
+    /// Whether the target is known to refuse `what`, as far as `tenant` is concerned.
+    pub fn is_lacking(&self, target: &Target, what: &str, tenant: Option<&str>) -> bool {
+        let Some(gate) = self.gate(target) else { return false };
+        let tenant = tenant.map(|tenant| gate.mark(tenant));
+        gate.known(|known| known.is_lacking(&target.model, gate.mark(what), tenant, now()))
     }
 
     /// The time within which `percent` (0 to 100) of recent attempts gave their first progress, counted from when they
     /// were sent; `None` where there were too few.
     pub fn first_token_percentile(&self, target: &Target, percent: f64) -> Option<Duration> {
-        self.gate(target)?.first_token(&target.model, percent, now())
+        self.gate(target)?.known(|known| known.first_token(&target.model, percent, now()))
     }
 
     /// The silence that `percent` (0 to 100) of recent silences in mid-turn did not exceed; `None` where there were too
     /// few. What came without a wait counts for nothing.
     pub fn gap_percentile(&self, target: &Target, percent: f64) -> Option<Duration> {
-        self.gate(target)?.gap(&target.model, percent, now())
+        self.gate(target)?.known(|known| known.gap(&target.model, percent, now()))
     }
 
     /// All circuits that ever saw an attempt, by connection and model.
@@ -303,6 +307,9 @@ fn unknown(target: &Target) -> Declined {
     let name = &target.connection;
     Declined::Unfit(format!("there is no connection `{name}`; its configuration was removed or renamed"))
 }
+
+/// What a target lacks that does not take an assistant message at the end; see [`Fleet::learn_lack`].
+pub const PREFILL: &str = "prefill";
 
 /// A connection that is not there may be after the next reload.
 const UNKNOWN_RETRY: Duration = Duration::from_secs(30);

@@ -1,6 +1,7 @@
 //! What is shown of the fleet: its circuits as they are, and the journal of how they changed.
 
 use crate::health::breaker::{Cause, Force, State, Transition};
+use crate::health::connection::View;
 use serde::{Serialize, Serializer};
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -25,6 +26,10 @@ pub struct CircuitView {
     /// The end of the provider's own "not before" for the connection's key, or of the cooldown, whichever is later.
     #[serde(serialize_with = "as_text_or_null")]
     pub resting_until: Option<SystemTime>,
+    /// How many may ask at once after a rest, until it has its old rate again; `None`: as many as come.
+    pub window: Option<u32>,
+    /// How many tenants, or keys of tenants, rest by themselves.
+    pub tenants_resting: usize,
     /// What an operator said.
     pub forced: Option<Force>,
     /// Attempts in line at the connection, whatever their model.
@@ -72,6 +77,38 @@ pub(super) struct Journal {
 }
 
 type Observer = dyn Fn(&Entry) + Send + Sync;
+
+// === impl CircuitView ===
+
+impl CircuitView {
+    /// `queued`: attempts in line at the connection.
+    pub(super) fn of(
+        connection: &Arc<str>,
+        view: View,
+        queued: usize,
+        prefill_denied: &dyn Fn(&str) -> bool,
+        now: Instant,
+    ) -> Self {
+        let millis = |time: Option<Duration>| time.map(|time| time.as_secs_f64() * 1e3);
+        Self {
+            connection: Arc::clone(connection),
+            state: view.state,
+            failures: view.counts.failed,
+            successes: view.counts.served,
+            in_flight: view.in_flight,
+            resting_until: view.cooldown.into_iter().chain(view.rest).max().map(|until| wall(until, now)),
+            window: view.window,
+            tenants_resting: view.tenants_resting,
+            forced: view.forced,
+            queued,
+            first_token_p50_ms: millis(view.first_token_p50),
+            first_token_p95_ms: millis(view.first_token_p95),
+            gap_p95_ms: millis(view.gap_p95),
+            prefill_denied: prefill_denied(&view.model),
+            model: view.model,
+        }
+    }
+}
 
 // === impl Journal ===
 

@@ -25,12 +25,14 @@ pub(super) struct Troubles(Mutex<HashMap<ServedBy, Instant>>);
 
 impl Troubles {
     /// Learns from a turn that ended. `own`: whether its tenant brings its own key for a connection; what is wrong with that
-    /// key is no trouble of the target.
+    /// key is no trouble of the target, and neither is what is known by words alone.
     pub(super) fn learn(&self, journal: &Journal, own: impl Fn(&str) -> bool, now: Instant) {
         for attempt in &journal.attempts {
             let Some(End::Failed(kind)) = attempt.end else { continue };
             let keys = matches!(kind, Kind::Auth | Kind::QuotaExhausted | Kind::RateLimited);
-            if !attempt.forgiven && is_trouble(kind) && !(keys && own(&attempt.target.connection)) {
+            let by_words = attempt.failure.as_ref().is_some_and(|failure| failure.by_words);
+            let excused = attempt.forgiven || by_words || (keys && own(&attempt.target.connection));
+            if is_trouble(kind) && !excused {
                 self.note(&attempt.target, now);
             }
         }
@@ -69,8 +71,8 @@ pub(super) fn stay(
     let Some(at) = entries.iter().position(|e| name(&e.target) == *served_by).filter(|at| 0 < *at) else { return };
     let now = super::drive::now();
     let primary = &entries[0].target;
-    let credential = caller.tenant.as_ref().and_then(|t| t.credential(&primary.connection));
-    if setup.fleet.availability(primary, credential.as_deref(), now) != Availability::Ready {
+    let credential = caller.credential(&primary.connection);
+    if setup.fleet.availability(primary, caller.who(credential.as_deref()), now) != Availability::Ready {
         troubles.note(primary, now);
     }
     if troubles.quiet(primary, now).is_some_and(|quiet| quiet < level.affinity) {

@@ -3,6 +3,7 @@
 use crate::config::alias::{self, Alias};
 use crate::config::{Config, Tenant};
 use crate::dialect::{Reason, Refusal};
+use crate::fleet::Who;
 use crate::routing::Level;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
@@ -61,6 +62,20 @@ impl TenantView {
     /// Whether a target of these domains may serve it: any one that it is pinned to.
     pub(super) fn admits(&self, domains: &[String]) -> bool {
         self.only.is_empty() || self.only.iter().any(|only| domains.contains(only))
+    }
+}
+
+// === impl Caller ===
+
+impl Caller {
+    /// Its tenant's own credential for a connection.
+    pub(super) fn credential(&self, connection: &str) -> Option<Arc<str>> {
+        self.tenant.as_ref()?.credential(connection)
+    }
+
+    /// As the fleet knows it.
+    pub(super) fn who<'a>(&'a self, credential: Option<&'a str>) -> Who<'a> {
+        Who { tenant: self.tenant.as_ref().map(|tenant| &*tenant.name), credential }
     }
 }
 

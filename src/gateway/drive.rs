@@ -18,8 +18,10 @@ use super::{Inner, LiveTurn, lock, refusal, watch::Watchdog};
 use crate::chat::Request;
 use crate::dialect::{self, Encode, End, Refusal};
 use crate::event::{Signal, Step};
-use crate::failure::{Declined, Failure, Kind, RetryAt, Stage, Verdict};
+use crate::failure::{Declined, Failure, Kind, Stage};
 use crate::fleet;
+use crate::health::connection::{HIDDEN, UNSEEN};
+use crate::health::quota::believed;
 use crate::relay::journal::{Attempt, End as AttemptEnd, Journal};
 use crate::relay::{Action, AttemptId, Open, Outcome, Relay, Why};
 use crate::routing::plan::Candidate;
@@ -31,7 +33,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, Weak};
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 use tokio::task::coop;
 use tokio::time::Sleep;
 use tokio_util::sync::WaitForCancellationFutureOwned;
@@ -303,7 +305,7 @@ impl Engine {
                     index += 1;
                     continue;
                 }
-                Poll::Ready(Some(signal)) => relative(signal),
+                Poll::Ready(Some(signal)) => signal,
                 // A stream says how it ended before it ends; one that does not was cut by a fault of ours.
                 Poll::Ready(None) => Signal::Failed(Box::new(Failure::new(Kind::Truncated, Stage::Streaming).ours())),
             };
@@ -403,6 +405,7 @@ impl Engine {
                 credential: self.live.credential(&target.connection),
                 secrets: self.live.setup.config.secrets.clone(),
             },
+            tenant: self.live.tenant.as_ref().map(|tenant| Arc::clone(&tenant.name)),
             delivered: open.delivered,
             others: open.others,
             last_resort: self.last_resort,
@@ -415,22 +418,22 @@ impl Engine {
     fn drop_attempt(&mut self, id: AttemptId, end: AttemptEnd, counts: bool) {
         let Some(index) = self.attempts.iter().position(|(a, _)| *a == id) else { return };
         let (_, attempt) = self.attempts.remove(index);
-        let verdict = match end {
-            AttemptEnd::Ok => Verdict::Serve,
-            AttemptEnd::Failed(kind) if counts => kind.verdict(),
-            AttemptEnd::Failed(_) | AttemptEnd::Cancelled | AttemptEnd::Superseded => Verdict::Abandon,
-        };
-        attempt.settle(verdict);
+        attempt.settle(end.verdict(counts));
     }
 
-    /// A target that refuses a prefill is not asked so again while the process lives.
+    /// A target that refuses a prefill is not asked so again for a while.
     fn note_prefill(&self, id: AttemptId, signal: &Signal) {
         let Signal::Failed(failure) = signal else { return };
         if failure.remedy != Some(crate::failure::Remedy::Instruct) {
             return;
         }
         if let Some(attempt) = self.relay.journal().attempts.get(id.0 as usize) {
-            self.live.setup.fleet.deny_prefill(&attempt.target);
+            let credential = self.live.credential(&attempt.target.connection);
+            let tenant = self.live.tenant.as_ref().map(|tenant| &*tenant.name);
+            let who = fleet::Who { tenant, credential: credential.as_deref() };
+            let fleet = &self.live.setup.fleet;
+            let body = serde_json::to_vec(&self.request.raw).unwrap_or_default();
+            fleet.learn_lack(&attempt.target, fleet::PREFILL, who, &body, failure.by_words);
         }
     }
 
@@ -476,21 +479,13 @@ pub(crate) fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }
 
-/// The tokens of a turn as one: its longest prompt, and what was told of every attempt.
+/// The tokens of a turn as one, as far as its providers' counts are believed: its longest prompt, and what was told of
+/// every attempt.
 fn journal_tokens(journal: &Journal, estimate: u64) -> u64 {
-    let prompt = journal.attempts.iter().map(|a| a.cost(estimate).0).max().unwrap_or_default();
-    prompt + journal.attempts.iter().map(Attempt::delivered_tokens).sum::<u64>()
-}
-
-/// The relay has no wall clock: a time of day becomes a wait.
-fn relative(signal: Signal) -> Signal {
-    match signal {
-        Signal::Failed(mut failure) => {
-            failure.retry_at = failure.retry_at.map(|at| RetryAt::In(at.after(SystemTime::now())));
-            Signal::Failed(failure)
-        }
-        other => other,
-    }
+    let prompt = |a: &Attempt| believed(a.cost(estimate).0, estimate + a.carried, UNSEEN);
+    let told = |a: &Attempt| believed(a.delivered_tokens(), a.told.estimate(), HIDDEN);
+    let attempts = &journal.attempts;
+    attempts.iter().map(prompt).max().unwrap_or_default() + attempts.iter().map(told).sum::<u64>()
 }
 
 /// So many bytes are enough for one write; upstreams are not read until they are gone.

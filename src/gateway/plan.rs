@@ -44,10 +44,10 @@ pub(super) fn prepare(
         || request.stored
         || !request.server_tools.is_empty());
     let hedge = level.hedge.filter(|_| races);
-    let candidates: Vec<Candidate> = entries.into_iter().map(|e| candidate(setup, e, hedge, request)).collect();
+    let candidates: Vec<Candidate> = entries.into_iter().map(|e| candidate(setup, e, hedge, request, caller)).collect();
     let last_resort = !candidates.iter().any(|c| {
-        let credential = caller.tenant.as_ref().and_then(|t| t.credential(&c.target.connection));
-        matches!(setup.fleet.availability(&c.target, credential.as_deref(), now), Availability::Ready)
+        let credential = caller.credential(&c.target.connection);
+        setup.fleet.availability(&c.target, caller.who(credential.as_deref()), now) == Availability::Ready
     });
     let policy = Policy {
         level: Arc::clone(level),
@@ -104,11 +104,11 @@ pub(super) fn entries<'a>(level: &'a Level, request: &Request, caller: &Caller) 
     Ok(fitting.into_iter().take(count).collect())
 }
 
-fn candidate(setup: &Setup, entry: &Entry, hedge: Option<Hedge>, request: &Request) -> Candidate {
+fn candidate(setup: &Setup, entry: &Entry, hedge: Option<Hedge>, request: &Request, caller: &Caller) -> Candidate {
     let target = &entry.target;
     let provider = dialect::provider(target.dialect);
     let how = match target.continuation {
-        _ if setup.fleet.prefill_denied(target) => How::Instruct,
+        _ if setup.fleet.is_lacking(target, fleet::PREFILL, caller.who(None).tenant) => How::Instruct,
         Continuation::Prefill => How::Prefill,
         Continuation::Instruct => How::Instruct,
         // Native resumption is not built for these dialects; one that restarts is never asked to continue.
@@ -121,7 +121,7 @@ fn candidate(setup: &Setup, entry: &Entry, hedge: Option<Hedge>, request: &Reque
         how,
         echoes: provider.is_some_and(|p| p.echoes(&target.model)),
         reasons: target.reasons || thinks,
-        hedge_after: hedge.and_then(|h| hedge_after(setup, entry, h)),
+        hedge_after: hedge.filter(|_| setup.fleet.may_hedge(target)).and_then(|h| hedge_after(setup, entry, h)),
         normal_gap: setup.fleet.gap_percentile(target, NORMAL_GAP).unwrap_or_default(),
         target: Arc::clone(target),
         timeouts: entry.timeouts,

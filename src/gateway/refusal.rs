@@ -107,7 +107,8 @@ fn exhausted(cause: Option<&Failure>, journal: &Journal) -> Refusal {
 }
 
 fn is_limited(attempt: &Attempt) -> bool {
-    is(attempt, &[Kind::RateLimited]) || matches!(attempt.declined, Some(Declined::Resting { .. }))
+    is(attempt, &[Kind::RateLimited])
+        || matches!(attempt.declined, Some(Declined::Resting { .. } | Declined::Crowded { .. }))
 }
 
 fn is_overloaded(attempt: &Attempt) -> bool {

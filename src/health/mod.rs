@@ -4,11 +4,15 @@
 //! is shared between turns, and the locks that this needs, is the fleet's business.
 
 pub mod backoff;
+pub mod blame;
 pub mod breaker;
 pub mod budget;
+pub mod connection;
 pub mod jitter;
 pub mod latency;
+pub mod lessons;
 pub mod quota;
+pub mod ramp;
 pub mod rest;
 
 /// How many random cases a test plays: `SEEDS` from the environment, else `quick`.

@@ -5,7 +5,7 @@
 
 use super::{AttemptId, Outcome, Policy};
 use crate::event::{Event, Step, Usage};
-use crate::failure::{Declined, Disposition, Failure, Kind};
+use crate::failure::{Declined, Disposition, Failure, Kind, Verdict};
 use crate::routing::Target;
 use crate::turn::Turn;
 use crate::turn::resume::{Carry, Origin};
@@ -369,6 +369,16 @@ impl Cause {
 // === impl End ===
 
 impl End {
+    /// What it says about the target's health. `counts`: the turn has not counted against the target before, and the
+    /// failure is not the gateway's own.
+    pub fn verdict(self, counts: bool) -> Verdict {
+        match self {
+            Self::Ok => Verdict::Serve,
+            Self::Failed(kind) if counts => kind.verdict(),
+            Self::Failed(_) | Self::Cancelled | Self::Superseded => Verdict::Abandon,
+        }
+    }
+
     /// Its name in the admin interface and metrics.
     pub fn name(self) -> &'static str {
         match self {

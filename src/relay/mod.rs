@@ -204,7 +204,7 @@ impl Relay {
         }
         let Some(index) = self.runners.iter().position(|r| r.id == id) else { return };
         match signal {
-            Signal::Queued => {}
+            Signal::Queued | Signal::Left(_) => {}
             Signal::Sent => {
                 let seat = self.runners[index].seat;
                 let first = *self.plan.seat_mut(seat).first_sent.get_or_insert(now);

@@ -34,7 +34,7 @@ impl Relay {
         let Some(seat) = self.runners.iter().find(|r| r.id == id).map(|r| r.seat) else { return };
         let led = self.leader == Some(id);
         self.journal.failed(id, failure);
-        let counts = failure.kind.verdict() != Verdict::Abandon && !self.plan.seat(seat).counted;
+        let counts = failure.verdict() != Verdict::Abandon && !self.plan.seat(seat).counted;
         self.plan.seat_mut(seat).counted |= counts;
         self.end(id, End::Failed(failure.kind), counts, now);
         self.plan.seat_mut(seat).paid = false;

@@ -13,6 +13,7 @@ use super::lanes::Seat;
 use crate::dialect::{Decode, Expect, Flow, Framing, Provider};
 use crate::event::{Event, Signal, Step};
 use crate::failure::{Failure, Kind, Stage};
+use crate::retry_after;
 use crate::sse::{self, Item};
 use bytes::{Bytes, BytesMut};
 use futures::{Stream, StreamExt};
@@ -47,6 +48,8 @@ pub(super) struct Attempt<F, S> {
     /// The status, once there is one: every failure after it carries it.
     status: Option<u16>,
     seat: Option<Seat>,
+    /// It is told next.
+    due: Option<Signal>,
     state: State<F, S>,
 }
 
@@ -113,7 +116,7 @@ where
     E: Error + Send + 'static,
 {
     pub(super) fn new(terms: Terms, call: F) -> Self {
-        Self { terms, status: None, seat: None, state: State::Opening { call: Box::pin(call), told: false } }
+        Self { terms, status: None, seat: None, due: None, state: State::Opening { call: Box::pin(call), told: false } }
     }
 
     fn fail(&mut self, mut failure: Failure) -> Signal {
@@ -145,7 +148,9 @@ where
         self.seat = Some(seat);
         if (200..300).contains(&status) {
             self.state = State::Unread { body, content: Content::of(&headers) };
-            return Some(Signal::Opened);
+            let Some(left) = retry_after::left(&headers) else { return Some(Signal::Opened) };
+            self.due = Some(Signal::Opened);
+            return Some(Signal::Left(left));
         }
         let sleep = Box::pin(tokio::time::sleep(self.terms.error_body));
         self.state = State::Refused(Refused { headers, body, bytes: BytesMut::new(), sleep });
@@ -234,6 +239,9 @@ where
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Signal>> {
         let this = self.get_mut();
+        if let Some(due) = this.due.take() {
+            return Poll::Ready(Some(due));
+        }
         loop {
             let signal = match &mut this.state {
                 State::Events(events) => match ready!(events.poll(cx)) {

@@ -48,7 +48,7 @@ const NEIGHBOURS: [(&str, &str, &str); 9] = [
     ("bounds", "chat", "it counts what a request consists of"),
     ("event", "chat", "an event names the dialect of what has no common form"),
     ("event", "failure", "a signal may be a failure"),
-    ("failure", "words", "secrets are taken out of a provider's words before they are cut"),
+const NEIGHBOURS: [(&str, &str, &str); 9] = [
     ("health", "failure", "a verdict is what a failure means for a target"),
     ("retry_after", "failure", "it reads a time to ask again"),
     ("rig", "fleet", "it breaks what the fleet asks, inside the process"),

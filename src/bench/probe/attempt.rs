@@ -150,7 +150,7 @@ impl Asker {
                     hearing = Hearing::new(now);
                     until = end.min(now + self.patience.first);
                 }
-                Some(Signal::Queued | Signal::Opened | Signal::Declined(_)) => {}
+                Some(Signal::Queued | Signal::Left(_) | Signal::Opened | Signal::Declined(_)) => {}
                 Some(Signal::Step(step)) => {
                     if hearing.step(&step, now) {
                         let waits = if hearing.thinking { self.patience.first } else { self.patience.silence };

@@ -95,7 +95,7 @@ fn a_silent_file_gets_the_documented_defaults() {
         max_cooldown_degraded,
     } = breaker;
     assert_eq!((consecutive, error_rate, window, min_samples, latency), (5, 0.05, secs(60), 100, None));
-    assert_eq!((cooldown, max_cooldown, max_cooldown_degraded), (secs(5), secs(30), secs(300)));
+    assert_eq!((cooldown, max_cooldown, max_cooldown_degraded), (secs(5), secs(20), secs(300)));
 
     let level = &*levels[0];
     let clocks = Timeouts {

@@ -78,8 +78,9 @@ async fn an_open_circuit_refuses_at_once_and_says_until_when() {
     let Declined::CircuitOpen { until: Some(until) } = declined else { panic!("{declined:?}") };
     let wait = until - now();
     assert!(4 * SECOND < wait && wait <= 6 * SECOND, "{wait:?}");
-    assert_eq!(fleet.availability(&target("m"), None, now()), Availability::Open { until });
-    assert_eq!(fleet.availability(&target("other"), None, now()), Availability::Ready, "circuits are per model");
+    assert_eq!(fleet.availability(&target("m"), Who::default(), now()), Availability::Open { until });
+    let other = fleet.availability(&target("other"), Who::default(), now());
+    assert_eq!(other, Availability::Ready, "circuits are per model");
     assert_eq!(lock(&heard.calls).len(), 3);
 }
 
@@ -91,7 +92,7 @@ async fn half_open() -> (Fleet, Arc<Heard>) {
         finish(fleet.open(ask("m"))).await;
     }
     advance(7 * SECOND).await;
-    assert_eq!(fleet.availability(&target("m"), None, now()), Availability::Trial);
+    assert_eq!(fleet.availability(&target("m"), Who::default(), now()), Availability::Trial);
     (fleet, heard)
 }
 
@@ -105,9 +106,9 @@ async fn only_a_new_turn_with_somebody_behind_it_tries() {
     trial.next().await;
     refused(fleet.open(ask("m"))).await;
     refused(fleet.open(Ask { last_resort: true, ..ask("m") })).await;
-    assert!(matches!(fleet.availability(&target("m"), None, now()), Availability::Open { .. }));
+    assert!(matches!(fleet.availability(&target("m"), Who::default(), now()), Availability::Open { .. }));
     until_progress(&mut trial).await;
-    assert_eq!(fleet.availability(&target("m"), None, now()), Availability::Ready);
+    assert_eq!(fleet.availability(&target("m"), Who::default(), now()), Availability::Ready);
     trial.settle(Verdict::Fail);
     assert_eq!(circuit(&fleet, "m").state, State::Open, "the same turn failed later");
 }
@@ -155,11 +156,11 @@ async fn a_rate_limit_rests_one_key_and_is_no_failure() {
         ask
     };
     finish(fleet.open(tenant())).await;
-    let Availability::Resting { until } = fleet.availability(&target("m"), Some("key-T1"), now()) else { panic!() };
+    let Availability::Resting { until } = fleet.availability(&target("m"), owning("key-T1"), now()) else { panic!() };
     assert_eq!(until - now(), 2 * SECOND, "without the jitter: what a client is told");
     let Declined::Resting { until, .. } = refused(fleet.open(tenant())).await else { panic!("it does not rest") };
     assert_eq!(until, now() + 2 * SECOND);
-    assert_eq!(fleet.availability(&target("m"), None, now()), Availability::Ready);
+    assert_eq!(fleet.availability(&target("m"), Who::default(), now()), Availability::Ready);
     assert_eq!(finish(fleet.open(ask("m"))).await.last(), Some(&Signal::Ended), "the platform's key is free");
     assert_eq!((circuit(&fleet, "m").state, circuit(&fleet, "m").failures), (State::Closed, 0));
     assert_eq!(circuit(&fleet, "m").resting_until, None);
@@ -176,7 +177,7 @@ async fn a_day_of_rest_is_cut_to_the_cap() {
     let limits = ConnectionLimits { retry_after_cap: 60 * SECOND, ..ConnectionLimits::default() };
     let (fleet, _) = one(strict(), limits, |_| refusal(Kind::RateLimited, Some(86_400 * SECOND)));
     finish(fleet.open(ask("m"))).await;
-    let Availability::Resting { until } = fleet.availability(&target("m"), None, now()) else { panic!() };
+    let Availability::Resting { until } = fleet.availability(&target("m"), Who::default(), now()) else { panic!() };
     assert_eq!(until - now(), 60 * SECOND);
     assert!(circuit(&fleet, "m").resting_until.is_some());
 }
@@ -187,11 +188,11 @@ async fn a_tenants_refused_key_is_that_tenants_affair() {
     let mut own = ask("m");
     own.call.credential = Some("key-T1".into());
     finish(fleet.open(own)).await;
-    assert!(matches!(fleet.availability(&target("m"), Some("key-T1"), now()), Availability::Open { .. }));
-    assert_eq!(fleet.availability(&target("m"), Some("key-T2"), now()), Availability::Ready);
+    assert!(matches!(fleet.availability(&target("m"), owning("key-T1"), now()), Availability::Open { .. }));
+    assert_eq!(fleet.availability(&target("m"), owning("key-T2"), now()), Availability::Ready);
     finish(fleet.open(ask("m"))).await;
     assert!(
-        matches!(fleet.availability(&target("m"), Some("key-T2"), now()), Availability::Open { .. }),
+        matches!(fleet.availability(&target("m"), owning("key-T2"), now()), Availability::Open { .. }),
         "ours is all's"
     );
 }
@@ -263,7 +264,7 @@ async fn an_operator_holds_a_whole_connection_open() {
     assert_eq!(fleet.force("b", None, Force::Open), 0);
     for model in ["m", "one-that-comes-later"] {
         refused(fleet.open(Ask { last_resort: true, ..ask(model) })).await;
-        assert!(matches!(fleet.availability(&target(model), None, now()), Availability::Open { .. }));
+        assert!(matches!(fleet.availability(&target(model), Who::default(), now()), Availability::Open { .. }));
     }
     assert_eq!(fleet.force("a", Some("m"), Force::Auto), 1);
     finish(fleet.open(ask("m"))).await;
@@ -282,9 +283,17 @@ async fn an_operator_holds_a_whole_connection_open() {
 #[tokio::test(start_paused = true)]
 async fn refused_prefills_are_remembered_by_model() {
     let (fleet, _) = one(strict(), ConnectionLimits::default(), |_| good());
-    assert!(!fleet.prefill_denied(&target("m")));
-    fleet.deny_prefill(&target("m"));
-    assert!(fleet.prefill_denied(&target("m")) && !fleet.prefill_denied(&target("n")));
+    let lacks = |model: &str| fleet.is_lacking(&target(model), PREFILL, None);
+    assert!(!lacks("m"));
+    fleet.learn_lack(&target("m"), PREFILL, Who::default(), b"{}", false);
+    assert!(lacks("m") && !lacks("n"));
+    for body in [&b"a"[..], b"a", b"b"] {
+        fleet.learn_lack(&target("n"), PREFILL, Who::default(), body, true);
+        assert!(!lacks("n"), "its words alone, in two different requests");
+    }
+    fleet.learn_lack(&target("n"), PREFILL, Who::default(), b"c", true);
+    assert!(lacks("n"));
+    assert!(!fleet.is_lacking(&target("n"), "another", None));
 }
 
 #[tokio::test(start_paused = true)]
@@ -301,6 +310,6 @@ async fn whoever_names_any_model_does_not_fill_the_memory() {
 async fn a_connection_that_is_gone_is_unavailable() {
     let (fleet, _) = one(strict(), ConnectionLimits::default(), |_| good());
     let gone = Ask { target: Arc::new(Target::new("b", "m", DialectId::Chat)), ..ask("m") };
-    assert!(matches!(fleet.availability(&gone.target, None, now()), Availability::Open { .. }));
+    assert!(matches!(fleet.availability(&gone.target, Who::default(), now()), Availability::Open { .. }));
     assert!(matches!(refused(fleet.open(gone)).await, Declined::Unfit(_)));
 }

@@ -130,6 +130,7 @@ fn ask(model: &str) -> Ask {
     Ask {
         target: target(model),
         call,
+        tenant: None,
         delivered: false,
         others: true,
         last_resort: false,
@@ -137,6 +138,11 @@ fn ask(model: &str) -> Ask {
         estimate: 100,
         answer: 0,
     }
+}
+
+/// A tenant with its own credential.
+fn owning(credential: &str) -> Who<'_> {
+    Who { credential: Some(credential), ..Who::default() }
 }
 
 /// Reads an attempt to its end and settles it as its failure says.

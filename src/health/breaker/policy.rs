@@ -48,7 +48,7 @@ impl Default for Policy {
             min_samples: 100,
             latency: Latency::default(),
             cooldown: Duration::from_secs(5),
-            max_cooldown: Duration::from_secs(30),
+            max_cooldown: Duration::from_secs(20),
             max_cooldown_degraded: Duration::from_secs(300),
         }
     }

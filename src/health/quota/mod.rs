@@ -174,6 +174,15 @@ impl Rate {
     }
 }
 
+/// What is taken of a provider's count of tokens `said` where our own estimate is `estimate`: at most [`FACTOR`] times
+/// it, or `slack` over it if that is more. A limit that believed any number could be used up for hours by one report.
+pub fn believed(said: u64, estimate: u64, slack: u64) -> u64 {
+    said.min(estimate.saturating_mul(FACTOR).max(estimate.saturating_add(slack)))
+}
+
+/// A provider's count may be so many times our estimate, which is made for English text.
+pub const FACTOR: u64 = 8;
+
 /// How much of a rate may be taken at once: a tenth of a minute's worth. So no minute sees more than the rate and a tenth
 /// of it, wherever the provider's own minute begins.
 pub const BURST: Duration = Duration::from_secs(6);

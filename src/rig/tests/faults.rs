@@ -43,7 +43,7 @@ async fn attempt(faults: &Arc<Faults>, content: &str) -> (String, Option<String>
                 }),
                 Signal::Failed(failure) => return failure.kind.name().to_owned(),
                 Signal::Ended => return "ended".to_owned(),
-                Signal::Queued | Signal::Sent | Signal::Opened | Signal::Declined(_) => {}
+                Signal::Queued | Signal::Sent | Signal::Left(_) | Signal::Opened | Signal::Declined(_) => {}
             }
         }
         "nothing".to_owned()
