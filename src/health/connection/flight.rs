@@ -155,7 +155,9 @@ impl Flight {
 
     fn note_failure(&mut self, failure: &Failure) {
         self.refused = matches!(failure.stage, Stage::Connecting | Stage::Refused);
-        self.by_words = failure.by_words;
+        // Who refuses with one of these has not looked at what the request says, and so repeats nothing of it.
+        let unread = matches!(failure.status, Some(401 | 402 | 429));
+        self.by_words = failure.by_words && !unread;
         let told = match failure.retry_at {
             Some(RetryAt::In(wait)) => Some(wait).filter(|wait| !wait.is_zero()),
             Some(RetryAt::At(_)) | None => None,

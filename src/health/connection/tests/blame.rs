@@ -149,6 +149,16 @@ fn what_a_status_tells_counts_at_once() {
 }
 
 #[test]
+fn words_beside_a_status_that_reads_no_request_are_the_providers_own() {
+    for (status, state) in [(400, State::Closed), (403, State::Closed), (402, State::Open), (429, State::Open)] {
+        let (now, mut connection) = (start(), healthy(1));
+        let failure = Failure { status: Some(status), ..says(Kind::QuotaExhausted) };
+        fail(&mut connection, &wish(by(Some(BAD), 1), true), &failure, now);
+        assert_eq!(connection.views(now)[0].state, state, "{status}");
+    }
+}
+
+#[test]
 fn an_account_that_is_used_up_is_left_alone_until_the_cooldown_ends() {
     let (now, mut connection) = (start(), healthy(1));
     let own = Plaintiff { credential: Some(Mark(7)), ..by(Some(BAD), 1) };
