@@ -51,9 +51,9 @@ impl Inner {
         let entries = plan::entries(level, request, caller).ok()?;
         let entry = entries.into_iter().find(|entry| entry.target.dialect == DialectId::Anthropic)?;
         let (target, timeouts) = (&entry.target, &entry.timeouts);
-        let credential = caller.tenant.as_ref().and_then(|tenant| tenant.credential(&target.connection));
-        let now = drive::now();
-        if !matches!(setup.fleet.availability(target, credential.as_deref(), now), Availability::Ready) {
+        let credential = caller.credential(&target.connection);
+        let who = caller.who(credential.as_deref());
+        if setup.fleet.availability(target, who, drive::now()) != Availability::Ready {
             return None;
         }
         let provider = dialect::provider(target.dialect)?;
