@@ -52,6 +52,18 @@ pub trait History: Send + Sync {
 
 // === helpers ===
 
+/// What the user is made to say where a late result was all that was sent: it was moved to its call, far above.
+pub(super) fn told_late(content: &Value) -> String {
+    let text = match content {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => {
+            parts.iter().filter_map(|part| part.get("text")?.as_str()).collect::<Vec<_>>().join("\n")
+        }
+        other => other.to_string(),
+    };
+    format!("The result of an earlier call has come: {text}")
+}
+
 /// Runs `mend` over the first `past` messages: it is given the message before, the message itself and those after it, and
 /// says whether the message still says something.
 pub(super) fn mend_each(

@@ -1,7 +1,8 @@
 //! Tool calls across attempts: held until they are whole, or matched against what was told of them already.
 
-use crate::event::Event;
-use crate::turn::Call;
+use crate::event::{Event, Finish, Step};
+use crate::turn::{Call, Turn, is_whole};
+use std::borrow::Cow;
 
 /// Calls that were told in part and must be made again, word for word, by whoever goes on. Only what is new of them
 /// passes.
@@ -68,6 +69,44 @@ impl Replay {
 }
 
 // === helpers ===
+
+/// Says of an answer that it met its limit where a call in it was cut, whatever its finish says: fragments that were told
+/// as they came cannot be taken back, and a call that is no JSON must not pass for a whole one. `turn` is what was told
+/// before `told`.
+pub(super) fn own_up(turn: &Turn, told: &mut Step) {
+    let finish = told.events.iter().find_map(|event| match event {
+        Event::Finish { choice, reason: Finish::Stop | Finish::ToolCalls | Finish::Other(_), .. } => Some(*choice),
+        _ => None,
+    });
+    let Some(choice) = finish else { return };
+    let before = turn.choices().get(choice as usize).map_or(&[][..], |choice| &choice.calls);
+    let mut args: Vec<Cow<'_, str>> = before.iter().map(|call| Cow::Borrowed(&*call.args)).collect();
+    for event in &told.events {
+        match event {
+            Event::ToolOpen { choice: c, .. } if *c == choice => args.push(Cow::Borrowed("")),
+            Event::ToolArgs { choice: c, call, args: more } if *c == choice => {
+                if let Some(args) = args.get_mut(*call as usize) {
+                    args.to_mut().push_str(more);
+                }
+            }
+            _ => {}
+        }
+    }
+    if args.iter().filter(|args| args.len() <= CHECKED).all(|args| is_whole(args)) {
+        return;
+    }
+    for event in &mut told.events {
+        if let Event::Finish { choice: c, reason, .. } = event
+            && *c == choice
+        {
+            *reason = Finish::Length;
+        }
+    }
+    told.raw = None;
+}
+
+/// Longer arguments are not checked: it would hold up other turns for milliseconds.
+const CHECKED: usize = 1 << 20;
 
 /// Whether a call was made again at least as far as it was told.
 fn is_made(told: &Call, made: Option<usize>) -> bool {

@@ -420,10 +420,11 @@ impl Relay {
         }
     }
 
-    fn deliver(&mut self, id: AttemptId, told: Step, now: Instant) {
+    fn deliver(&mut self, id: AttemptId, mut told: Step, now: Instant) {
         if told.events.is_empty() || self.phase == Phase::Over {
             return;
         }
+        calls::own_up(&self.turn, &mut told);
         if self.turn.absorb(&told).is_err() {
             return self.fault(Ending::TooLong, now);
         }

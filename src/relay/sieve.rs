@@ -8,6 +8,7 @@ use super::calls::{Differs, Replay};
 use crate::event::{Event, Finish, Step};
 use crate::failure::{Failure, Kind, Stage};
 use crate::routing::Delivery;
+use crate::turn::is_whole;
 use crate::turn::seam::{Join, Rejected, Seam};
 use smallvec::SmallVec;
 
@@ -22,6 +23,8 @@ pub(super) struct Sieve {
     /// Tool calls that are not told yet, in the order in which they came.
     held: Vec<Held>,
     held_bytes: usize,
+    /// Thinking that came behind a held call, and stays behind it.
+    behind: Vec<Event>,
     object: Object,
     /// Identity, extras and silent thinking that wait until the attempt leads.
     preamble: SmallVec<[Event; 2]>,
@@ -78,6 +81,7 @@ impl Sieve {
             replay: None,
             held: Vec::new(),
             held_bytes: 0,
+            behind: Vec::new(),
             object: Object::Plain,
             preamble: SmallVec::new(),
             preamble_bytes: 0,
@@ -148,8 +152,13 @@ impl Sieve {
             Event::Alive | Event::Usage(_) => {}
             Event::Identity(_) | Event::Extra(_) => told.events.push(event),
             Event::Reasoning { .. } | Event::Signature { .. } | Event::Thinking(_) => {
-                if !self.muted {
+                if self.muted {
+                    return Ok(());
+                }
+                if self.held.is_empty() {
                     told.events.push(event);
+                } else {
+                    self.stay_behind(event)?;
                 }
             }
             Event::Text { choice, text } => {
@@ -171,14 +180,15 @@ impl Sieve {
                 self.call(event, told)?;
             }
             Event::ToolArgs { .. } | Event::ToolClose { .. } => self.call(event, told)?,
-            Event::Finish { choice, ref reason, .. } => {
+            Event::Finish { choice, reason, stop_sequence } => {
                 self.close_seam(choice, hold, told)?;
-                self.finish_object(choice, reason, told)?;
+                self.finish_object(choice, &reason, told)?;
+                let reason = self.finish_calls(choice, reason, hold)?;
                 if let Some(replay) = &self.replay {
                     replay.finish().map_err(differs)?;
                 }
                 self.release(choice, told);
-                told.events.push(event);
+                told.events.push(Event::Finish { choice, reason, stop_sequence });
             }
         }
         Ok(())
@@ -298,6 +308,34 @@ impl Sieve {
         &mut self.held[at]
     }
 
+    fn stay_behind(&mut self, event: Event) -> Result<(), Box<Failure>> {
+        self.held_bytes += event.weight();
+        self.bound(self.held_bytes)?;
+        match (self.behind.last_mut(), event) {
+            (Some(Event::Reasoning { choice, text }), Event::Reasoning { choice: same, text: more })
+                if *choice == same =>
+            {
+                text.push_str(&more);
+            }
+            (_, event) => self.behind.push(event),
+        }
+        Ok(())
+    }
+
+    /// A call whose arguments are no JSON was cut, whatever the finish says. While somebody else could make it whole it is
+    /// the attempt's failure; told to a client, it is an answer that met its limit.
+    fn finish_calls(&self, choice: u32, reason: Finish, hold: bool) -> Result<Finish, Box<Failure>> {
+        let mut of_choice = self.held.iter().filter(|held| held.choice == choice);
+        if matches!(reason, Finish::Length | Finish::ContentFilter) || of_choice.all(|held| is_whole(&held.args)) {
+            return Ok(reason);
+        }
+        if hold {
+            let failure = Failure::new(Kind::Malformed, Stage::Streaming);
+            return Err(Box::new(failure.saying("a tool call was cut: its arguments are no JSON")));
+        }
+        Ok(Finish::Length)
+    }
+
     /// Tells the held calls of `choice`, each whole.
     fn release(&mut self, choice: u32, told: &mut Step) {
         for held in self.held.extract_if(.., |held| held.choice == choice) {
@@ -311,6 +349,9 @@ impl Sieve {
             if closed {
                 told.events.push(Event::ToolClose { choice, call });
             }
+        }
+        if self.held.is_empty() {
+            told.events.extend(self.behind.drain(..));
         }
     }
 

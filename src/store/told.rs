@@ -6,6 +6,7 @@
 
 use crate::chat::{DialectId, Part};
 use crate::event::{Event, Step};
+use crate::turn::is_whole;
 
 /// What a client was told of the first choice of an answer.
 #[derive(Clone, Debug, Default)]
@@ -117,14 +118,21 @@ impl Told {
     /// What a model may be told again, in order; empty if nothing.
     pub fn into_parts(self) -> Vec<Part> {
         let whole = |piece: &Piece| match &piece.part {
-            // What is no JSON was cut off, whatever its provider's finish said; a model would be refused with it.
-            Part::ToolCall { args, .. } => !piece.open && is_whole(args),
+            Part::ToolCall { .. } => !piece.open,
             // Some providers refuse a text of blanks, and no model misses it.
             Part::Text { text, .. } => !text.trim().is_empty(),
             Part::Reasoning { signature, .. } => signature.as_ref().is_some_and(|s| !s.is_empty()),
             _ => true,
         };
         let mut parts: Vec<Part> = self.pieces.into_iter().filter(whole).map(|piece| piece.part).collect();
+        for part in &mut parts {
+            // A call that was told as whole and is none: its result may come, and a provider refuses what is no JSON.
+            if let Part::ToolCall { args, .. } = part
+                && !is_whole(args)
+            {
+                *args = serde_json::json!({"_raw": args}).to_string();
+            }
+        }
         while parts.last().is_some_and(|part| matches!(part, Part::Reasoning { .. })) {
             parts.pop();
         }
@@ -146,11 +154,6 @@ impl Told {
 }
 
 // === helpers ===
-
-/// Whether a call's arguments are JSON; none at all are an empty object.
-fn is_whole(args: &str) -> bool {
-    args.trim().is_empty() || serde_json::from_str::<serde::de::IgnoredAny>(args).is_ok()
-}
 
 fn reasoning(text: String, issuer: DialectId) -> Part {
     Part::Reasoning { text, signature: None, issuer, redacted: false }

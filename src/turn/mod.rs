@@ -238,6 +238,11 @@ impl Letters {
     }
 }
 
+/// Whether the arguments of a call are JSON; none at all are an empty object.
+pub fn is_whole(args: &str) -> bool {
+    args.trim().is_empty() || serde_json::from_str::<serde::de::IgnoredAny>(args).is_ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,7 +4,7 @@ use super::upstream::Dropped;
 use super::{Anthropic, client, encoder, history};
 use crate::chat::{DialectId, Message, Part, Request, Role};
 use crate::dialect::Refusal;
-use crate::dialect::history::{History, Spoken, mend_each};
+use crate::dialect::history::{History, Spoken, mend_each, told_late};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -81,6 +81,7 @@ fn gather_late(messages: &mut Vec<Value>, past: usize) -> usize {
     let past = past.min(messages.len());
     let mut made: HashMap<String, usize> = HashMap::new();
     let mut late: BTreeMap<usize, Vec<Value>> = BTreeMap::new();
+    let mut lone: BTreeMap<usize, String> = BTreeMap::new();
     for (at, message) in messages.iter_mut().enumerate() {
         if text(message, "role") == Some("assistant") {
             made.extend(ids(message, "tool_use", "id").into_iter().map(|id| (id, at)));
@@ -91,10 +92,15 @@ fn gather_late(messages: &mut Vec<Value>, past: usize) -> usize {
             let id = text(block, "tool_use_id").filter(|_| text(block, "type") == Some("tool_result"))?;
             made.get(id).copied().filter(|call| *call < past && call + 1 != at)
         };
+        let mut told = Vec::new();
         for block in blocks.extract_if(.., |block| call(block).is_some()) {
             if let Some(call) = call(&block) {
+                told.extend(block.get("content").map(told_late));
                 late.entry(call).or_default().push(block);
             }
+        }
+        if blocks.is_empty() {
+            lone.insert(at, told.join("\n"));
         }
     }
     if late.is_empty() {
@@ -116,10 +122,12 @@ fn gather_late(messages: &mut Vec<Value>, past: usize) -> usize {
             message["content"] = newest(results, blocks).into();
         }
         before = answers.then_some(at);
-        // A message that held nothing but what was moved is gone.
-        if message.get("content").and_then(Value::as_array).is_none_or(|blocks| !blocks.is_empty()) {
-            messages.push(message);
+        // A message that held nothing but what was moved is still a question.
+        if message.get("content").and_then(Value::as_array).is_some_and(Vec::is_empty) {
+            let text = lone.remove(&at).unwrap_or_default();
+            message["content"] = json!([{"type": "text", "text": text}]);
         }
+        messages.push(message);
         if at + 1 == past {
             now_past = messages.len();
         }

@@ -3,8 +3,8 @@
 use super::{Chat, client, stream, translate};
 use crate::chat::{Message, Part, Request};
 use crate::dialect::Refusal;
-use crate::dialect::history::{History, Spoken, mend_each};
-use serde_json::{Map, Value};
+use crate::dialect::history::{History, Spoken, mend_each, told_late};
+use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 impl History for Chat {
@@ -102,6 +102,7 @@ fn gather_late(messages: &mut Vec<Value>, past: usize) -> usize {
     for (call, results) in late {
         moved.insert(call, results.into_iter().filter_map(|at| taken[at].take()).collect());
     }
+    ask_anyway(&mut taken, &moved);
     let mut now_past = past;
     let mut at = 0;
     while at < taken.len() {
@@ -129,6 +130,25 @@ fn gather_late(messages: &mut Vec<Value>, past: usize) -> usize {
         }
     }
     now_past
+}
+
+/// Where nothing but late results stood between two answers, or at the end, they are still what was asked: a message of
+/// the user tells them there.
+fn ask_anyway(taken: &mut [Option<Value>], moved: &BTreeMap<usize, Vec<Value>>) {
+    let mut told =
+        moved.values().flatten().filter_map(|result| result.get("content")).map(told_late).collect::<Vec<_>>();
+    let mut at = 0;
+    while at < taken.len() {
+        let gone = taken[at..].iter().take_while(|message| message.is_none()).count();
+        let answer = |message: Option<&Option<Value>>| {
+            message.and_then(Option::as_ref).is_none_or(|message| is(message, &["assistant"]))
+        };
+        if gone > 0 && answer(at.checked_sub(1).and_then(|before| taken.get(before))) && answer(taken.get(at + gone)) {
+            let text = told.drain(..gone.min(told.len())).collect::<Vec<_>>().join("\n");
+            taken[at] = Some(json!({"role": "user", "content": text}));
+        }
+        at += gone.max(1);
+    }
 }
 
 fn joined(spoken: Spoken) -> Vec<Value> {

@@ -113,3 +113,34 @@ fn thinking_of_which_nothing_is_shown_is_told_when_its_attempt_leads() {
     play.text(1, "Hi.");
     assert_eq!(play.moves(), "emit:sign\"s\"+sign\"blob\" emit:\"Hi.\"");
 }
+
+#[test]
+fn a_call_that_was_cut_is_not_handed_on_as_a_whole_one() {
+    let cut = |play: &mut Play, reason| {
+        play.sent(0).say(0, open("f")).say(0, args("{\"q\":\"par")).say(0, close()).finish(0, reason);
+        play.moves()
+    };
+    assert_eq!(cut(&mut setup(&["a", "b"]).begin(), Finish::ToolCalls), "open0:a drop0:failed open1:b");
+    assert_eq!(
+        cut(&mut setup(&["a", "b"]).begin(), Finish::Length),
+        "open0:a emit:call:f+args\"{\\\"q\\\":\\\"par\"+called+Length",
+        "the model's own word is honest"
+    );
+    assert_eq!(
+        cut(&mut setup(&["a"]).begin(), Finish::ToolCalls),
+        "open0:a emit:call:f emit:args\"{\\\"q\\\":\\\"par\" emit:called emit:Length",
+        "nobody could make it whole"
+    );
+    let mut empty = setup(&["a", "b"]).begin();
+    empty.sent(0).say(0, open("f")).say(0, close()).finish(0, Finish::ToolCalls);
+    assert_eq!(empty.moves(), "open0:a emit:call:f+called+ToolCalls", "a call may have no arguments");
+}
+
+#[test]
+fn thinking_behind_a_held_call_stays_behind_it() {
+    let think = |text: &str| Event::Reasoning { choice: 0, text: text.into() };
+    let mut play = setup(&["a", "b"]).begin();
+    play.sent(0).say(0, think("first")).say(0, open("f")).say(0, args("{}")).say(0, close());
+    play.say(0, think("th")).say(0, think("en")).text(0, "done");
+    assert_eq!(play.moves(), "open0:a emit:think\"first\" emit:call:f+args\"{}\"+called+think\"then\"+\"done\"");
+}

@@ -111,9 +111,9 @@ fn only_the_first_answer_counts_and_a_refusal_is_one() {
 }
 
 #[test]
-fn a_call_that_is_no_json_and_a_text_of_blanks_are_not_told_again() {
+fn a_call_that_is_no_json_is_wrapped_and_a_text_of_blanks_is_not_told_again() {
     let cut = vec![open(0, "a"), args(0, "{\"x\":\"y"), close(0), open(1, "b"), close(1), finish()];
-    assert_eq!(parts(cut), [call("b", "")]);
+    assert_eq!(parts(cut), [call("a", r#"{"_raw":"{\"x\":\"y"}"#), call("b", "")]);
     assert_eq!(parts(vec![text("\n\n"), text(" ")]), []);
     let between = vec![text("\n\n"), open(0, "a"), args(0, "{}"), close(0), finish()];
     assert_eq!(parts(between), [call("a", "{}")]);

@@ -91,20 +91,23 @@ fn a_result_that_comes_late_stands_behind_its_call() {
     assert_eq!(mended(&late, 3), settled, "it is among the new messages");
     assert_eq!(mended(&late, 4), settled, "or was, a turn ago");
     assert_eq!(mended(&settled, 4), settled);
-    // A message of nothing but the late result is gone; between two answers it gets one of its own.
+    // A message of nothing but the late result still asks; between two answers the result gets a message of its own.
+    let came = text("The result of an earlier call has come: 1");
     let alone = [calls(&["a"]), said("wait"), message("user", &[result("a")]), user("?")];
-    assert_eq!(mended(&alone, 3), [calls(&["a"]), message("user", &[result("a")]), said("wait"), user("?")]);
+    assert_eq!(
+        mended(&alone, 3),
+        [calls(&["a"]), message("user", &[result("a")]), said("wait"), message("user", &[came]), user("?")]
+    );
     let mut second = result("b");
     second["content"] = "2".into();
     let half = [
         calls(&["b", "c"]),
         message("user", &[result("b"), text("stop")]),
         said("stopped"),
-        message("user", &[second.clone(), result("c")]),
-        user("?"),
+        message("user", &[second.clone(), result("c"), text("?")]),
     ];
     assert_eq!(
         mended(&half, 3),
-        [calls(&["b", "c"]), message("user", &[second, result("c"), text("stop")]), said("stopped"), user("?")]
+        [calls(&["b", "c"]), message("user", &[second, result("c"), text("stop")]), said("stopped"), message("user", &[text("?")])]
     );
 }

@@ -74,6 +74,9 @@ fn a_result_that_comes_late_stands_behind_its_call() {
         [calling(None, &["b", "c"]), result("c"), second, user(), user()],
         "what has no result yet waits for it"
     );
+    let alone = [user(), calling(None, &["a"]), user(), said("stopped"), result("a")];
+    let came = json!({"role": "user", "content": "The result of an earlier call has come: 1"});
+    assert_eq!(mended(&alone, 4), [user(), calling(None, &["a"]), result("a"), user(), said("stopped"), came]);
     let unknown = [user(), said("x"), result("z"), user()];
     assert_eq!(mended(&unknown, 2), unknown, "a result of no call is the client's affair");
 }
