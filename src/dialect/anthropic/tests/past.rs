@@ -108,6 +108,11 @@ fn a_result_that_comes_late_stands_behind_its_call() {
     ];
     assert_eq!(
         mended(&half, 3),
-        [calls(&["b", "c"]), message("user", &[second, result("c"), text("stop")]), said("stopped"), message("user", &[text("?")])]
+        [
+            calls(&["b", "c"]),
+            message("user", &[second, result("c"), text("stop")]),
+            said("stopped"),
+            message("user", &[text("?")])
+        ]
     );
 }
