@@ -148,7 +148,7 @@ impl Client {
             match action {
                 Action::Emit(step) => self.encoder.step(&step, &mut self.out),
                 Action::Close(_) => over = true,
-                Action::Open(_) | Action::Drop { .. } | Action::Spliced { .. } => {}
+                _ => {}
             }
             // It has read that.
             self.out.clear();

@@ -90,7 +90,7 @@ impl Decode for Decoder {
         if data.trim_ascii() == b"[DONE]" {
             return self.stop(step);
         }
-        let (mut value, edges) = parse(data)?;
+        let (mut value, repaired) = parse(data)?;
         if classify::is_error(&value) {
             return Err(classify::event(data));
         }
@@ -98,9 +98,9 @@ impl Decode for Decoder {
             value.insert("type".to_owned(), Value::String(String::from_utf8_lossy(&event.name).into_owned()));
         }
         // A delta with fields that nobody here knows says no more than its text to any other dialect.
-        let whole = event.single_line && self.high.is_none() && edges == Edges::default();
+        let whole = event.single_line && self.high.is_none() && repaired.is_none();
         let delta = value.get("type").and_then(Value::as_str) == Some("content_block_delta");
-        let flow = self.general(value, edges, step)?;
+        let flow = self.general(value, repaired.unwrap_or_default(), step)?;
         if whole && delta && matches!(step.events.as_slice(), [Event::Text { .. } | Event::Reasoning { .. }]) {
             step.raw = Some((DialectId::Anthropic, event.data.clone()));
         }
@@ -332,16 +332,17 @@ pub(super) fn reason(word: &str) -> Finish {
     }
 }
 
-/// The JSON object of an event, and the halves of characters that were taken out of it.
-fn parse(data: &[u8]) -> Result<(Map<String, Value>, Edges), Failure> {
+/// The JSON object of an event; and where it was none before halves of characters were taken out of it, those at the
+/// edges of its texts.
+fn parse(data: &[u8]) -> Result<(Map<String, Value>, Option<Edges>), Failure> {
     let error = match serde_json::from_slice(data) {
-        Ok(value) => return Ok((value, Edges::default())),
+        Ok(value) => return Ok((value, None)),
         Err(error) => error,
     };
     if let Some(repaired) = surrogates::repair(data)
         && let Ok(value) = serde_json::from_slice(&repaired.json)
     {
-        return Ok((value, repaired.edges));
+        return Ok((value, Some(repaired.edges)));
     }
     Err(malformed(&format!("an event that is no JSON object: {error}")))
 }

@@ -122,6 +122,21 @@ fn usage_is_added_up_from_its_pieces() {
 }
 
 #[test]
+fn a_delta_that_had_to_be_repaired_does_not_go_on_as_it_came() {
+    for (text, raw) in [("plain", true), (r"a \ud83d\ude00", true), (r"a \ud83d b", false), (r"\ude00", false)] {
+        let mut decoder = Decoder::new(Expect::of(1));
+        let start = json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}});
+        tell(&mut decoder, &start).unwrap();
+        let data =
+            format!(r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"text_delta","text":"{text}"}}}}"#);
+        let event = sse::Event { name: Bytes::new(), data: Bytes::from(data), single_line: true };
+        let mut step = Step::default();
+        decoder.event(&event, &mut step).unwrap();
+        assert_eq!(step.raw.is_some(), raw, "{text}");
+    }
+}
+
+#[test]
 fn blocks_that_never_close_are_bounded() {
     let mut decoder = Decoder::new(Expect::of(1));
     let results: Vec<_> = (0..300)
