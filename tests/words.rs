@@ -72,6 +72,13 @@ async fn answer(conn: &mut Conn, request: &Request) {
             conn.chunk(done).await;
             conn.end().await;
         }
+        "answer" => {
+            conn.events().await;
+            let echo = format!("{{\"debug\": [{}], ", json!(said));
+            conn.chunk(text(&said).replacen('{', &echo, 1)).await;
+            conn.chunk(done).await;
+            conn.end().await;
+        }
         _ => {
             conn.events().await;
             conn.chunk(text("hello")).await;
@@ -121,7 +128,7 @@ async fn a_provider_that_repeats_all_it_was_sent_tells_nobody_a_secret() {
 
     let client = Client::new().unwrap();
     let mut told = String::new();
-    for way in ["plain", "message", "fields", "text", "html", "key", "cut", "event", "names"] {
+    for way in ["plain", "message", "fields", "text", "html", "key", "cut", "event", "names", "answer"] {
         for stream in [true, false] {
             for (path, more) in [("/v1/chat/completions", json!({})), ("/v1/messages", json!({"max_tokens": 9}))] {
                 let mut body =

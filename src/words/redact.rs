@@ -1,6 +1,7 @@
 //! Takes secrets out of words, in whatever encoding they stand there.
 
 use aho_corasick::{AhoCorasick, AhoCorasickBuilder, MatchKind};
+use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,6 +17,9 @@ struct Inner {
     /// What is looked for: secrets, their parts, and their base64 forms.
     patterns: Vec<String>,
     found: AhoCorasick,
+    /// How they begin, and which do so; the longest of them.
+    beginnings: HashMap<[u8; LEAST_CUT], Vec<usize>>,
+    longest: usize,
 }
 
 /// Text with escapes undone, and where each of its bytes stands in the text that it came from.
@@ -44,15 +48,31 @@ impl Redactor {
         patterns.retain(|pattern| pattern.len() >= Self::LEAST);
         patterns.sort_unstable();
         patterns.dedup();
+        if patterns.is_empty() {
+            return Self(None);
+        }
+        let mut beginnings: HashMap<_, Vec<usize>> = HashMap::new();
+        for (index, pattern) in patterns.iter().enumerate() {
+            if let Some(beginning) = pattern.as_bytes().first_chunk::<LEAST_CUT>() {
+                beginnings.entry(beginning.map(|byte| byte.to_ascii_lowercase())).or_default().push(index);
+            }
+        }
+        let longest = patterns.iter().map(String::len).max().unwrap_or_default();
         // Providers write keys as they like; no two secrets differ in case only.
         let found = AhoCorasickBuilder::new()
             .ascii_case_insensitive(true)
             .match_kind(MatchKind::LeftmostLongest)
             .build(&patterns);
         match found {
-            Ok(found) if !patterns.is_empty() => Self(Some(Arc::new(Inner { secrets: known, patterns, found }))),
-            _ => Self(None),
+            Ok(found) => Self(Some(Arc::new(Inner { secrets: known, patterns, found, beginnings, longest }))),
+            // Only more patterns than a configuration can hold are refused.
+            Err(_) => Self(None),
         }
+    }
+
+    /// Whether a secret stands in `text` as it is, or in base64: what costs little.
+    pub fn finds(&self, text: &str) -> bool {
+        self.0.as_ref().is_some_and(|inner| inner.found.is_match(text))
     }
 
     /// `text` with [`Self::MARK`] in the place of each secret: as it is, percent-encoded, escaped as JSON or HTML does it,
@@ -92,15 +112,20 @@ impl Inner {
         for at in self.found.find_iter(&view.bytes) {
             found.extend(view.place(at.range()));
         }
-        let begins = |pattern: &String| {
-            let longest = view.bytes.len().min(pattern.len() - 1);
-            (LEAST_CUT..=longest).rev().find(|&length| {
-                view.bytes[view.bytes.len() - length..].eq_ignore_ascii_case(&pattern.as_bytes()[..length])
-            })
-        };
-        if let Some(length) = self.patterns.iter().filter_map(begins).max() {
-            found.extend(view.place(view.bytes.len() - length..view.bytes.len()));
-        }
+        let end = view.bytes.len();
+        // The first that fits is the longest.
+        let cut = (end.saturating_sub(self.longest)..end).find(|&at| self.begins(&view.bytes[at..]));
+        found.extend(cut.and_then(|at| view.place(at..end)));
+    }
+
+    /// Whether `bytes` are the beginning of a pattern, and long enough to tell something.
+    fn begins(&self, bytes: &[u8]) -> bool {
+        let Some(beginning) = bytes.first_chunk::<LEAST_CUT>() else { return false };
+        let candidates = self.beginnings.get(&beginning.map(|byte| byte.to_ascii_lowercase()));
+        candidates.into_iter().flatten().any(|&index| {
+            let pattern = self.patterns[index].as_bytes();
+            pattern.get(..bytes.len()).is_some_and(|begun| begun.eq_ignore_ascii_case(bytes))
+        })
     }
 }
 
