@@ -1,5 +1,6 @@
 //! File descriptors: as many as the system allows, and who may use them.
 
+use crate::config::Server;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Raises the soft limit to the hard one: the default of many systems, 1024, is for programs that use `select`. Where the
@@ -21,6 +22,15 @@ pub(super) fn raise() {
 /// How many connections of clients may be open at once, by what the process may have open.
 pub(super) fn for_clients() -> usize {
     share(getrlimit(Resource::Nofile).current)
+}
+
+/// Bounds open turns by what the process may have open: a client of HTTP/2 has many in one connection, and each has its
+/// own to providers. Gives whether that is fewer than was configured.
+pub(super) fn bound(server: &mut Server) -> bool {
+    let most = for_clients();
+    let fewer = most < server.max_turns;
+    server.max_turns = server.max_turns.min(most);
+    fewer
 }
 
 // === helpers ===

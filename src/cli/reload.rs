@@ -1,6 +1,7 @@
 //! Reading the configuration anew: on SIGHUP, and when an operator asks for it.
 
 use super::Failed;
+use super::descriptors;
 use super::environment::Environment;
 use crate::config::lookup;
 use crate::config::{Config, Loaded, Place, Problem};
@@ -65,6 +66,7 @@ fn read(settled: &Settled, present: &Config) -> Result<Config, Vec<Problem>> {
     };
     as_it_is(&mut config.server.listen, settled.asked.0, settled.clients);
     as_it_is(&mut config.admin.listen, settled.asked.1, settled.operators);
+    descriptors::bound(&mut config.server);
     let mut problems = Vec::new();
     for connection in config.connections.iter_mut().filter(|c| c.mock && c.base_url.is_none()) {
         let before = present.connections.iter().find(|c| c.mock && c.name == connection.name);

@@ -72,6 +72,10 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode, Failed> {
         }
     }
     let _built_in = built_in(&mut config).await?;
+    if descriptors::bound(&mut config.server) {
+        let most = config.server.max_turns;
+        tracing::info!(most, "open turns are bounded by the file descriptors of this process; `ulimit -n` raises them");
+    }
     let configured = (config.server.listen, config.admin.listen);
     let clients = bind(config.server.listen, "server.listen").await?;
     // Operators are answered, and signals obeyed, even if every worker is busy.
