@@ -155,6 +155,8 @@ pub enum Disposition {
     WaitOrSwitch,
     /// The next target whose context window may be larger; without one, the client is told.
     Larger,
+    /// The request may be at fault: one more target is asked, and if that refuses it too, the client is told.
+    Opinion,
     /// The client is told; nobody else is asked.
     Tell,
     /// Nothing: the attempt was ended by us.
@@ -227,7 +229,8 @@ impl Kind {
             Self::ServerError => Disposition::Again,
             Self::RateLimited => Disposition::WaitOrSwitch,
             Self::ContextTooLong => Disposition::Larger,
-            Self::ContentFiltered | Self::BadRequest => Disposition::Tell,
+            Self::BadRequest => Disposition::Opinion,
+            Self::ContentFiltered => Disposition::Tell,
             Self::Cancelled => Disposition::Nothing,
         }
     }

@@ -139,7 +139,9 @@ async fn when_all_are_dead_before_the_first_word_the_status_says_so() {
     let reject = |status| {
         Scripts::fixed(telling().rejecting(Reject::Error { status, headers: Default::default(), wrong: None }))
     };
-    for (first, second, status) in [(500, 503, 502), (503, 529, 503), (429, 429, 429), (500, 400, 400)] {
+    for (first, second, status) in
+        [(500, 503, 502), (503, 529, 503), (429, 429, 429), (500, 400, 502), (429, 400, 429), (400, 503, 400)]
+    {
         let house =
             House::of(vec![("chat", reject(first)), ("anthropic", reject(second))], CLOCKS, "retries = 0").await;
         let heard = house.chat(&json!({})).await;

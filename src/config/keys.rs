@@ -86,6 +86,7 @@ pub const KEYS: &[(&str, &[&str])] = &[
             "same_first",
             "history",
             "rate_limited",
+            "empty",
             "tool_calls",
             "structured",
             "conversation",

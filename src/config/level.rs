@@ -7,7 +7,8 @@ use super::timeouts;
 use super::units;
 use super::value::Zero;
 use crate::routing::{
-    After, Backoff, Concurrency, Continuation, Delivery, Entry, Hedge, History, Level, RateLimited, Target, Timeouts,
+    After, Backoff, Concurrency, Continuation, Delivery, Empty, Entry, Hedge, History, Level, RateLimited, Target,
+    Timeouts,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,6 +56,7 @@ pub(super) fn read(entry: &Named<'_>, around: &Around<'_>) -> Option<Arc<Level>>
             &[("auto", RateLimited::Auto), ("wait", RateLimited::Wait), ("switch", RateLimited::Switch)],
             base.rate_limited,
         ),
+        empty: section.choice("empty", &[("tell", Empty::Tell), ("next", Empty::Next)], base.empty),
         tool_calls: section.choice("tool_calls", &DELIVERY, base.tool_calls),
         structured: section.choice("structured", &DELIVERY, base.structured),
         conversation: section.choice(

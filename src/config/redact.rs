@@ -5,7 +5,9 @@
 
 use super::units::show;
 use super::{Alias, Backend, Breaker, Config, Connection, Http2, Limits, Quota, Server, Tenant};
-use crate::routing::{After, Concurrency, Continuation, Delivery, Entry, Hedge, History, Level, RateLimited, Timeouts};
+use crate::routing::{
+    After, Concurrency, Continuation, Delivery, Empty, Entry, Hedge, History, Level, RateLimited, Timeouts,
+};
 use serde_json::{Map, Value, json};
 use std::time::{Duration, SystemTime};
 
@@ -125,6 +127,10 @@ pub(super) fn level(level: &Level) -> Value {
             RateLimited::Auto => "auto",
             RateLimited::Wait => "wait",
             RateLimited::Switch => "switch",
+        },
+        "empty": match level.empty {
+            Empty::Tell => "tell",
+            Empty::Next => "next",
         },
         "tool_calls": delivery(level.tool_calls),
         "structured": delivery(level.structured),

@@ -21,6 +21,8 @@ pub struct Account {
     pub challenge_rate: f64,
     /// Share of turns in which the client was told something by another attempt than the first.
     pub failover_rate: f64,
+    /// Share of turns in which a leader was overtaken in mid-turn, for its silence or its pace.
+    pub overtaken_rate: f64,
     /// Requests that were sent while another attempt was open, as a share of turns.
     pub duplicate_requests: f64,
     /// Generated tokens that nobody was told, as a share of all generated tokens.
@@ -52,6 +54,7 @@ pub struct Sums {
     hedges_won: usize,
     challenged: usize,
     failed_over: usize,
+    overtaken: usize,
     challengers: usize,
     generated: u64,
     delivered: u64,
@@ -88,6 +91,7 @@ impl Sums {
             self.hedges_won += usize::from(spoke_first(hedge, turn));
         }
         self.failed_over += usize::from(turn.attempts.iter().skip(1).any(has_told));
+        self.overtaken += usize::from(turn.attempts.iter().any(|a| a.overtaken_ms.is_some()));
         if let Some(overhead) = steady(turn) {
             self.steady.add(overhead);
         }
@@ -105,6 +109,7 @@ impl Sums {
             hedge_win_rate: (self.hedged > 0).then(|| share(self.hedges_won as f64, self.hedged as f64)),
             challenge_rate: of_turns(self.challenged),
             failover_rate: of_turns(self.failed_over),
+            overtaken_rate: of_turns(self.overtaken),
             duplicate_requests: of_turns(self.challengers),
             wasted_token_share: share((self.generated - self.delivered) as f64, self.generated as f64),
             duplicate_prompt_share: share(self.duplicate_prompts as f64, self.prompts as f64),
@@ -195,6 +200,7 @@ mod tests {
             completion_tokens: 0,
             delivered_tokens: 0,
             estimated: false,
+            overtaken_ms: None,
             seam: None,
         }
     }

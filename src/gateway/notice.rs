@@ -44,7 +44,8 @@ fn weight(journal: &Journal) -> Weight {
 /// it does not choose the path, so a provider that knows none of this name was configured wrongly.
 fn failed(attempt: &Attempt) -> bool {
     let lost = |f: &Failure| matches!(f.status, Some(404 | 405));
-    let at_fault = |f: &Failure| f.kind != Kind::Unavailable && (f.kind.disposition() != Disposition::Tell || lost(f));
+    let clients = |f: &Failure| matches!(f.kind.disposition(), Disposition::Opinion | Disposition::Tell);
+    let at_fault = |f: &Failure| f.kind != Kind::Unavailable && (!clients(f) || lost(f));
     !attempt.forgiven && matches!(attempt.end, Some(End::Failed(_))) && attempt.failure.as_ref().is_some_and(at_fault)
 }
 
@@ -55,6 +56,9 @@ fn attempts(journal: &Journal) -> String {
 
 fn line(attempt: &Attempt) -> String {
     let (target, end) = (&attempt.target, attempt.end.map_or("open", End::name));
+    if let Some(silence) = attempt.overtaken {
+        return format!("{}/{} overtaken after {} ms of silence", target.connection, target.model, silence.as_millis());
+    }
     let Some(failure) = attempt.failure.as_ref().filter(|_| end == "failed") else {
         return format!("{}/{} {end}", target.connection, target.model);
     };

@@ -38,6 +38,9 @@ pub(super) fn prepare(
     let now = super::drive::now();
     let mut entries = entries(level, request, caller)?;
     affinity::stay((setup, troubles), level, &mut entries, served_by, &request.extensions, caller);
+    if served_by.is_none() {
+        affinity::pass_over((setup, troubles), &mut entries, &request.extensions);
+    }
     let races = !(request.extensions.hedge_off
         || request.extensions.failover_off
         || request.choices > 1

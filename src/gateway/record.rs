@@ -65,6 +65,8 @@ pub struct AttemptRecord {
     pub delivered_tokens: u64,
     /// The provider never said; the counts are estimates.
     pub estimated: bool,
+    /// The silence after which another attempt took the lead from it in mid-turn, in milliseconds.
+    pub overtaken_ms: Option<f64>,
     /// How its seam was decided.
     pub seam: Option<&'static str>,
 }
@@ -116,6 +118,7 @@ impl AttemptRecord {
                 completion_tokens,
                 delivered_tokens: a.delivered_tokens(),
                 estimated,
+                overtaken_ms: a.overtaken.map(millis),
                 seam: a.seam,
             }
         };

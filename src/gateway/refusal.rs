@@ -78,9 +78,13 @@ fn request(cause: Option<&Failure>) -> Refusal {
 
 /// Nobody is left: which kind of trouble it was over all attempts.
 fn exhausted(cause: Option<&Failure>, journal: &Journal) -> Refusal {
-    // A challenger that nobody paid for is no trouble of anybody.
-    let counts = |a: &&Attempt| !a.forgiven && a.failure.is_some() && a.declined != Some(Declined::Budget);
-    let failed = || journal.attempts.iter().filter(counts);
+    // A later target's refusal says that it was no help; what has happened is what the first one said.
+    let first = cause.and_then(|cause| journal.attempts.iter().position(|a| a.failure.as_ref() == Some(cause)));
+    let hides = |(index, a): &(usize, &Attempt)| first.is_some_and(|first| first < *index) && a.is_of(&REFUSALS);
+    let failed = || {
+        let troubles = journal.attempts.iter().enumerate().filter(|(_, a)| a.is_trouble());
+        troubles.filter(move |trouble| !hides(trouble)).map(|(_, a)| a)
+    };
     let some = failed().next().is_some();
     let all = |is: fn(&Attempt) -> bool| some && failed().all(is);
     let wait = failed().filter_map(|a| a.failure.as_ref()?.retry_at).map(wait).min();
@@ -107,20 +111,16 @@ fn exhausted(cause: Option<&Failure>, journal: &Journal) -> Refusal {
 }
 
 fn is_limited(attempt: &Attempt) -> bool {
-    is(attempt, &[Kind::RateLimited])
+    attempt.is_of(&[Kind::RateLimited])
         || matches!(attempt.declined, Some(Declined::Resting { .. } | Declined::Crowded { .. }))
 }
 
 fn is_overloaded(attempt: &Attempt) -> bool {
-    is(attempt, &[Kind::Overloaded, Kind::Unavailable, Kind::RateLimited])
+    attempt.is_of(&[Kind::Overloaded, Kind::Unavailable, Kind::RateLimited])
 }
 
 fn is_slow(attempt: &Attempt) -> bool {
-    is(attempt, &[Kind::FirstTokenTimeout, Kind::Stalled])
-}
-
-fn is(attempt: &Attempt, kinds: &[Kind]) -> bool {
-    attempt.failure.as_ref().is_some_and(|failure| kinds.contains(&failure.kind))
+    attempt.is_of(&[Kind::FirstTokenTimeout, Kind::Stalled])
 }
 
 fn wait(at: RetryAt) -> Duration {
@@ -146,6 +146,18 @@ fn attempts(journal: &Journal) -> Vec<String> {
     };
     journal.attempts.iter().take(LISTED).map(line).collect()
 }
+
+/// What a target says when it does not take the request, or us.
+const REFUSALS: [Kind; 8] = [
+    Kind::BadRequest,
+    Kind::Repairable,
+    Kind::ContextTooLong,
+    Kind::ContentFiltered,
+    Kind::NotForUs,
+    Kind::Auth,
+    Kind::QuotaExhausted,
+    Kind::SeamRejected,
+];
 
 /// The most attempts that an error lists.
 const LISTED: usize = 8;

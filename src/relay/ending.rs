@@ -5,7 +5,7 @@ use super::{Action, AttemptId, Phase, Relay};
 use crate::event::{Event, Finish, Step, Usage};
 use crate::failure::{Failure, Kind, Stage};
 use crate::routing::plan::State;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// How a turn ended.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,14 +23,14 @@ pub enum Outcome {
 pub struct Fault {
     /// Why nobody goes on.
     pub ending: Ending,
-    /// The first real failure; `None` if there was none.
+    /// The first real failure, whatever came after it; `None` if there was none.
     pub cause: Option<Failure>,
 }
 
 /// Why nobody goes on with a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// The failure is about the request itself.
+    /// The first real failure is about the request itself, and nobody served it.
     Told,
     /// Every candidate has failed or cannot serve.
     Exhausted,
@@ -83,11 +83,7 @@ impl Relay {
 
     pub(super) fn fault(&mut self, ending: Ending, now: Instant) {
         self.drop_all(End::Cancelled, now);
-        let cause = match ending {
-            Ending::Told => self.journal.about_the_request(),
-            _ => self.journal.first_cause(),
-        };
-        let cause = cause.cloned();
+        let cause = self.journal.first_cause().cloned();
         self.close(Outcome::Failed(Box::new(Fault { ending, cause })), now);
     }
 
@@ -105,6 +101,10 @@ impl Relay {
     }
 
     pub(super) fn supersede(&mut self, id: AttemptId, now: Instant) {
+        if self.leader == Some(id) && !self.turn.is_silent() {
+            let last = self.runners.iter().find(|r| r.id == id).and_then(|r| r.clocks.progress);
+            self.journal.overtaken(id, last.map_or(Duration::ZERO, |last| now.saturating_duration_since(last)));
+        }
         if let Some(seat) = self.end(id, End::Superseded, false, now) {
             self.plan.seat_mut(seat).state = State::Superseded;
         }

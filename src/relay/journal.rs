@@ -5,7 +5,7 @@
 
 use super::{AttemptId, Outcome, Policy};
 use crate::event::{Event, Step, Usage};
-use crate::failure::{Declined, Disposition, Failure, Kind, Verdict};
+use crate::failure::{Declined, Failure, Kind, Verdict};
 use crate::routing::Target;
 use crate::turn::Turn;
 use crate::turn::resume::{Carry, Origin};
@@ -66,6 +66,8 @@ pub struct Attempt {
     pub generated: Tokens,
     /// What of it was told to the client.
     pub told: Tokens,
+    /// It led in mid-turn, and another attempt took the lead from it: after so long a silence.
+    pub overtaken: Option<Duration>,
     /// How its seam was decided.
     pub seam: Option<&'static str>,
     /// It was joined without proof that it fits.
@@ -148,6 +150,7 @@ impl Journal {
             carried,
             generated: Tokens::default(),
             told: Tokens::default(),
+            overtaken: None,
             seam: None,
             guessed: false,
         });
@@ -221,6 +224,12 @@ impl Journal {
         }
     }
 
+    pub(super) fn overtaken(&mut self, id: AttemptId, silence: Duration) {
+        if let Some(attempt) = self.attempt(id) {
+            attempt.overtaken = Some(silence);
+        }
+    }
+
     pub(super) fn ended(&mut self, id: AttemptId, end: End, now: Instant) {
         if let Some(attempt) = self.attempt(id) {
             attempt.ended = Some(now);
@@ -243,20 +252,26 @@ impl Journal {
 
     /// The first failure of a provider; without one, the first reason why none could be asked.
     pub fn first_cause(&self) -> Option<&Failure> {
-        let failures = || self.attempts.iter().filter(|a| !a.forgiven).filter_map(|a| a.failure.as_ref());
-        let real = |f: &&Failure| !matches!(f.kind, Kind::Unavailable | Kind::SeamRejected | Kind::Cancelled);
-        failures().find(real).or_else(|| failures().next())
+        self.first_trouble()?.failure.as_ref()
     }
 
-    /// The failure that says that the request itself is at fault, if one does.
-    pub fn about_the_request(&self) -> Option<&Failure> {
-        let fresh = |a: &&Attempt| !a.forgiven && a.carried == 0;
-        let tells = |f: &&Failure| matches!(f.kind.disposition(), Disposition::Tell | Disposition::Larger);
-        self.attempts.iter().filter(fresh).filter_map(|a| a.failure.as_ref()).rfind(tells)
+    fn first_trouble(&self) -> Option<&Attempt> {
+        let failed = || self.attempts.iter().filter(|a| a.is_trouble());
+        let real = |a: &&Attempt| !a.is_of(&[Kind::Unavailable, Kind::SeamRejected, Kind::Cancelled]);
+        failed().find(real).or_else(|| failed().next())
     }
 
+    /// The first real failure says that the request itself is at fault: no target but the client can mend it.
     pub(super) fn is_about_the_request(&self) -> bool {
-        self.about_the_request().is_some_and(|f| f.kind.disposition() == Disposition::Tell)
+        let about = [Kind::BadRequest, Kind::ContextTooLong, Kind::ContentFiltered, Kind::Repairable];
+        self.first_trouble().is_some_and(|a| a.is_fresh() && a.is_of(&about))
+    }
+
+    /// A policy has stopped the request, or two targets agree that it is wrong: nobody else is asked.
+    pub(super) fn is_settled(&self) -> bool {
+        let fresh = || self.attempts.iter().filter(|a| a.is_trouble() && a.is_fresh());
+        let opinions = fresh().filter(|a| a.is_of(&[Kind::BadRequest])).count();
+        opinions >= OPINIONS || fresh().any(|a| a.is_of(&[Kind::ContentFiltered]))
     }
 
     /// The attempt of which the client was told something last.
@@ -294,6 +309,26 @@ impl Journal {
 // === impl Attempt ===
 
 impl Attempt {
+    /// It failed, and neither was that put right nor was it only a challenger that nobody paid for.
+    pub fn is_trouble(&self) -> bool {
+        !self.forgiven && self.failure.is_some() && self.declined != Some(Declined::Budget)
+    }
+
+    /// The client was told something of it.
+    pub fn has_told(&self) -> bool {
+        self.told != Tokens::default()
+    }
+
+    /// Whether what went wrong is one of `kinds`.
+    pub fn is_of(&self, kinds: &[Kind]) -> bool {
+        self.failure.as_ref().is_some_and(|failure| kinds.contains(&failure.kind))
+    }
+
+    /// It was asked what the client asked, and not to go on from anything.
+    fn is_fresh(&self) -> bool {
+        self.carried == 0
+    }
+
     /// Tokens of what the client was told of it: what the provider counted, in proportion to what was delivered; where
     /// it never said, an estimate.
     pub fn delivered_tokens(&self) -> u64 {
@@ -389,3 +424,6 @@ impl End {
         }
     }
 }
+
+/// So many targets that say that the request is wrong are believed.
+const OPINIONS: usize = 2;

@@ -23,6 +23,7 @@ pub mod journal;
 mod race;
 mod recover;
 mod sieve;
+mod waits;
 
 use crate::event::{Event, Signal, Step};
 use crate::failure::{Failure, Kind, Stage};
@@ -207,7 +208,7 @@ impl Relay {
             Signal::Queued | Signal::Left(_) => {}
             Signal::Sent => {
                 let seat = self.runners[index].seat;
-                let first = *self.plan.seat_mut(seat).first_sent.get_or_insert(now);
+                let first = self.plan.sent(seat, now);
                 self.runners[index].clocks.sent(first, now);
                 self.journal.sent(id, now);
             }
@@ -252,7 +253,7 @@ impl Relay {
             Phase::Finishing { until } if now >= until => return self.complete(now),
             Phase::Waiting { seat, until } if now >= until => {
                 self.phase = Phase::Running;
-                return self.open(seat, Cause::Retry, now);
+                return self.open(seat, self.again(), now);
             }
             _ => {}
         }
@@ -359,10 +360,13 @@ impl Relay {
                 return self.on_failed(id, &failure, now);
             }
         }
+        let contested = self.runners.iter().any(|r| r.id != id && r.parked.is_none());
+        if !contested && self.is_unwanted(&told) {
+            return self.on_failed(id, &recover::empty(), now);
+        }
         if self.leader == Some(id) {
             return self.on_leader(id, told, now);
         }
-        let contested = self.runners.iter().any(|r| r.id != id && r.parked.is_none());
         let wins = if silent { progress } else { told.is_progress() };
         if !wins {
             self.runners[index].sieve.keep(told);

@@ -4,25 +4,16 @@ use super::calls::Replay;
 use super::clocks::Clocks;
 use super::journal::{Cause, End};
 use super::sieve::Sieve;
+use super::waits::Limit;
 use super::{Action, AttemptId, Ending, Open, Phase, Relay, Runner};
-use crate::failure::{Declined, Disposition, Failure, Kind, Remedy, RetryAt, Verdict};
-use crate::health::backoff;
-use crate::routing::plan::State;
-use crate::routing::{Continuation, Delivery, History, RateLimited, Target};
+use crate::event::{Event, Finish, Step};
+use crate::failure::{Declined, Disposition, Failure, Kind, Remedy, Stage, Verdict};
+use crate::routing::plan::{Heal, State};
+use crate::routing::{Continuation, Delivery, Empty, History, Target};
 use crate::turn::resume::{Anchor, Carry, Continue, How, Origin};
 use crate::turn::seam::Seam;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
-
-/// A target that wants to be left alone.
-struct Limit {
-    /// For so long, if a time was named.
-    wait: Option<Duration>,
-    /// A request of this turn was refused; otherwise the target was not even asked.
-    sent: bool,
-    /// It does not want to be asked again at all.
-    final_word: bool,
-}
+use std::time::Instant;
 
 impl Relay {
     /// An attempt has failed, by its own word or by a clock.
@@ -41,12 +32,13 @@ impl Relay {
         self.plan.seat_mut(seat).state = State::Failed;
         if self.apply_remedy(seat, failure) {
             self.journal.forgive(id);
-            let cause = if self.turn.is_silent() { Cause::Retry } else { Cause::Continuation };
-            return self.open(seat, cause, now);
+            return self.open(seat, self.again(), now);
         }
+        self.note_healing(seat, failure, now);
+        let replace = !matches!(failure.kind.disposition(), Disposition::Tell | Disposition::Opinion);
         match (self.leader, self.runners.first().map(|r| r.id)) {
             (Some(leader), _) if !led => self.challenger_failed(leader, now),
-            (_, Some(other)) => self.on_rival_failed(other, failure.kind.disposition() != Disposition::Tell, now),
+            (_, Some(other)) => self.on_rival_failed(other, replace, now),
             _ => self.recover(seat, failure, now),
         }
     }
@@ -70,13 +62,17 @@ impl Relay {
         if unpaid {
             self.race.deny();
         }
+        if let Declined::Resting { until, .. } = declined {
+            let waits = until.saturating_duration_since(now) <= self.policy.retry_after_cap;
+            self.plan.seat_mut(seat).heals = waits.then_some(Heal { at: *until, named: true });
+        }
         match (self.leader, self.runners.first().map(|r| r.id)) {
             (Some(leader), _) => self.challenger_failed(leader, now),
             (None, Some(other)) => self.on_rival_failed(other, !unpaid, now),
             (None, None) => match declined {
-                Declined::Resting { until, .. } if self.turn.is_silent() => {
+                Declined::Resting { until, renewed } if self.turn.is_silent() => {
                     let wait = until.saturating_duration_since(now);
-                    self.wait_or_switch(seat, &Limit { wait: Some(wait), sent: false, final_word: false }, now);
+                    self.wait_or_switch(seat, &Limit::resting(wait, *renewed), now);
                 }
                 _ => self.next_or_end(now),
             },
@@ -87,6 +83,9 @@ impl Relay {
     fn on_rival_failed(&mut self, other: AttemptId, replace: bool, now: Instant) {
         let Some(runner) = self.runners.iter_mut().find(|r| r.id == other) else { return };
         if let Some(parked) = runner.parked.take() {
+            if self.is_unwanted(&parked) {
+                return self.on_failed(other, &empty(), now);
+            }
             self.crown(other, now);
             return self.deliver(other, parked, now);
         }
@@ -95,18 +94,27 @@ impl Relay {
         }
     }
 
+    /// Whether `told` ends an answer of nothing, or of reasoning only, and the level would rather ask somebody else.
+    pub(super) fn is_unwanted(&self, told: &Step) -> bool {
+        self.policy.level.empty == Empty::Next
+            && self.policy.choices == 1
+            && self.turn.is_blank()
+            && says_nothing(told)
+            && self.next_seat().is_some()
+    }
+
     /// Nobody is open any more.
     fn recover(&mut self, seat: usize, failure: &Failure, now: Instant) {
         let silent = self.turn.is_silent();
-        if self.journal.is_about_the_request() {
-            return self.fault(Ending::Told, now);
+        if self.journal.is_settled() {
+            return self.give_up(now);
         }
         match failure.kind.disposition() {
-            // A continuation has a form of its own that a target may refuse; that is not the client's doing.
-            Disposition::Tell if !silent && failure.kind == Kind::BadRequest => self.go_on(seat, failure, now),
-            Disposition::Tell => self.fault(Ending::Told, now),
+            Disposition::Tell => self.give_up(now),
+            // A continuation has a form of its own that a target may refuse; that says nothing of the request.
+            Disposition::Opinion if silent => self.ask_another(seat, now),
             Disposition::Again if silent => {
-                let pause = Duration::from_secs_f64(0.25 * (0.5 + self.race.jitter()));
+                let pause = self.short_pause();
                 if self.may_retry(failure) && pause < self.plan.seat(seat).patience(now) {
                     self.plan.take_retry(seat);
                     self.wait(seat, pause, now);
@@ -115,20 +123,20 @@ impl Relay {
                     self.go_on(seat, failure, now);
                 }
             }
-            Disposition::WaitOrSwitch if silent => {
-                let told = failure.retry_at.map(|at| at.after(SystemTime::UNIX_EPOCH)).filter(|_| is_relative(failure));
-                let limit = Limit { wait: told, sent: true, final_word: failure.no_retry };
-                self.wait_or_switch(seat, &limit, now);
-            }
+            Disposition::WaitOrSwitch if silent => self.wait_or_switch(seat, &Limit::told(failure), now),
             Disposition::Larger => {
                 let window = self.plan.seat(seat).candidate.target.context_window;
                 let larger = |w: Option<u64>| w.is_none() || window.is_none() || w > window;
-                match self.plan.next_where(|t| larger(t.context_window)) {
+                match self.plan.next_where(|t| larger(t.context_window) && self.serves(t)) {
                     Some(next) => self.open(next, self.cause(), now),
-                    None => self.fault(Ending::Told, now),
+                    None => self.give_up(now),
                 }
             }
-            Disposition::Next | Disposition::Again | Disposition::WaitOrSwitch | Disposition::Nothing => {
+            Disposition::Next
+            | Disposition::Opinion
+            | Disposition::Again
+            | Disposition::WaitOrSwitch
+            | Disposition::Nothing => {
                 if self.policy.level.same_first && self.may_rescue(seat, failure) {
                     return self.rescue(seat, now);
                 }
@@ -137,62 +145,33 @@ impl Relay {
         }
     }
 
-    fn wait_or_switch(&mut self, seat: usize, limit: &Limit, now: Instant) {
-        // Nothing was sent to a target that rests, so the wait as such costs no retry. Its time counts, or it would have
-        // no end.
-        let rests = !limit.sent;
-        let patience =
-            if rests { self.plan.seat(seat).patience_to_rest(now) } else { self.plan.seat(seat).patience(now) };
-        let fits = |wait: &Duration| *wait <= self.policy.retry_after_cap && self.plan.has_retry() && !limit.final_word;
-        let somebody = self.next_seat().is_some();
-        let tries = self.plan.seat(seat).tries;
-        let wait = match (self.policy.level.rate_limited, limit.wait) {
-            (RateLimited::Switch, _) if somebody => None,
-            (RateLimited::Auto, None) if somebody => None,
-            (RateLimited::Wait, Some(wait)) => Some(wait).filter(fits),
-            (_, Some(wait)) => Some(wait).filter(fits).filter(|wait| *wait <= patience),
-            (_, None) => Some(self.backoff(tries)).filter(fits).filter(|wait| *wait <= patience),
-        };
-        match wait {
-            Some(wait) => {
-                let taken = if rests { self.plan.take_rest(seat) } else { self.plan.take_retry(seat) };
-                if !taken {
-                    return self.next_or_end(now);
-                }
-                self.wait(seat, wait, now);
-                if limit.wait.is_none() {
-                    self.pay();
-                }
-            }
-            None => self.next_or_end(now),
+    /// A second opinion on a request that `seat` says is wrong: of another vendor, if there is one.
+    fn ask_another(&mut self, seat: usize, now: Instant) {
+        let vendor = Arc::clone(&self.plan.seat(seat).candidate.target.issuer);
+        let elsewhere = self.plan.next_where(|t| self.serves(t) && t.issuer != vendor);
+        match elsewhere.or_else(|| self.next_seat()) {
+            Some(next) => self.open(next, self.cause(), now),
+            None => self.give_up(now),
         }
     }
 
-    /// `min(cap, base·2^a + U(0, base))` before try `a + 1`.
-    fn backoff(&self, tries: u32) -> Duration {
-        let policy = &self.policy.level.backoff;
-        // The jitter must differ between turns, not within one: the seed is the turn's.
-        backoff::pause(policy.base, policy.cap, tries.saturating_sub(1), self.policy.seed)
-    }
-
-    fn wait(&mut self, seat: usize, wait: Duration, now: Instant) {
-        self.phase = Phase::Waiting { seat, until: now + wait };
-    }
-
-    /// A try on a schedule of our own is extra load and so a matter of the budget. A wait that the provider names is
-    /// none, and neither is the rest of a turn that has begun.
-    fn pay(&mut self) {
-        self.actions.push_back(Action::Pay { id: AttemptId(self.next_id) });
+    /// Nobody else can be asked: the client is told, unless waiting may heal what went wrong.
+    pub(super) fn give_up(&mut self, now: Instant) {
+        if self.journal.is_about_the_request() {
+            self.fault(Ending::Told, now);
+        } else if self.journal.is_settled() || !self.wait_for_healing(now) {
+            self.fault(Ending::Exhausted, now);
+        }
     }
 
     /// The next target, if there is one.
-    fn next_or_end(&mut self, now: Instant) {
+    pub(super) fn next_or_end(&mut self, now: Instant) {
         if !self.is_continuable() {
             return self.fault(Ending::NotContinuable, now);
         }
         match self.next_seat() {
             Some(next) => self.open(next, self.cause(), now),
-            None => self.fault(Ending::Exhausted, now),
+            None => self.give_up(now),
         }
     }
 
@@ -206,12 +185,17 @@ impl Relay {
         } else if self.may_rescue(seat, failure) {
             self.rescue(seat, now);
         } else {
-            self.fault(Ending::Exhausted, now);
+            self.give_up(now);
         }
     }
 
     fn cause(&self) -> Cause {
         if self.turn.is_silent() { Cause::Fallback } else { Cause::Continuation }
+    }
+
+    /// Why the same target is asked once more.
+    pub(super) fn again(&self) -> Cause {
+        if self.turn.is_silent() { Cause::Retry } else { Cause::Continuation }
     }
 
     fn may_rescue(&self, seat: usize, failure: &Failure) -> bool {
@@ -231,7 +215,7 @@ impl Relay {
         self.plan.take_retry(seat);
         self.plan.seat_mut(seat).rescued = true;
         if self.turn.is_silent() {
-            let pause = Duration::from_secs_f64(0.25 * (0.5 + self.race.jitter()));
+            let pause = self.short_pause();
             self.wait(seat, pause, now);
             self.pay();
         } else {
@@ -274,14 +258,17 @@ impl Relay {
 
     /// Who can go on from what was told.
     pub(super) fn next_seat(&self) -> Option<usize> {
-        if self.turn.is_bound() {
-            let issuer = self.journal.issuer();
-            return self.plan.next_where(|t| self.goes_on(t) && issuer.is_some_and(|issuer| *t.issuer == *issuer));
-        }
-        if self.policy.structured.is_some() && !self.turn.is_blank() {
-            return self.plan.next_where(|t| self.goes_on(t) && t.deterministic);
-        }
-        self.plan.next_where(|t| self.goes_on(t))
+        self.plan.next_where(|target| self.serves(target))
+    }
+
+    /// Whether `target` can go on from what was told.
+    pub(super) fn serves(&self, target: &Target) -> bool {
+        let fits = if self.turn.is_bound() {
+            self.journal.issuer().is_some_and(|issuer| *target.issuer == *issuer)
+        } else {
+            self.policy.structured.is_none() || self.turn.is_blank() || target.deterministic
+        };
+        fits && self.goes_on(target)
     }
 
     /// Whether `target` may be asked for more of this turn: one that only starts anew may not, once something visible
@@ -298,12 +285,12 @@ impl Relay {
         }
         let id = AttemptId(self.next_id);
         self.next_id += 1;
+        let patience = self.plan.patience(seat, now);
         let (carry, sieve) = self.carry(seat);
-        self.plan.open(seat, now);
+        self.plan.open(seat);
         let target = Arc::clone(&self.plan.seat(seat).candidate.target);
         self.journal.open(id, &target, cause, &carry, now);
         self.runners.push(Runner { id, seat, clocks: Clocks::default(), sieve, parked: None, ended: false });
-        let patience = self.plan.seat(seat).patience(now);
         self.actions.push_back(Action::Open(Box::new(Open {
             id,
             seat,
@@ -355,7 +342,9 @@ impl Relay {
                 Origin::Continue(Continue { delivered, anchor, how, tokens: self.turn.tokens() })
             }
         };
-        if let (Some(check), Delivery::Hold, true) = (&self.policy.structured, level.structured, text.is_empty()) {
+        if let (Some(check), Delivery::Hold, true) =
+            (&self.policy.structured, level.structured, text.is_empty() && self.policy.choices == 1)
+        {
             sieve = sieve.checking(check.clone());
         }
         let carry = Carry {
@@ -370,9 +359,20 @@ impl Relay {
 
 // === helpers ===
 
-/// Times of day mean nothing here; the edge turns them into waits.
-fn is_relative(failure: &Failure) -> bool {
-    matches!(failure.retry_at, Some(RetryAt::In(_)))
+/// Whether an answer that ends with `step`, and of which nothing was told before, is none.
+fn says_nothing(step: &Step) -> bool {
+    let ends = |e: &Event| matches!(e, Event::Finish { reason, .. } if !matches!(reason, Finish::ContentFilter | Finish::Pause));
+    let blank = |e: &Event| match e {
+        Event::Text { text, .. } => text.trim().is_empty(),
+        Event::Reasoning { .. } => true,
+        other => ends(other) || !other.is_progress(),
+    };
+    step.events.iter().any(ends) && step.events.iter().all(blank)
+}
+
+/// An answer that the level does not want.
+pub(super) fn empty() -> Failure {
+    Failure::new(Kind::EmptyTurn, Stage::Streaming).saying("the answer is empty")
 }
 
 /// The most fields that a target may refuse in one turn, one after another.

@@ -62,6 +62,8 @@ enum Object {
     /// Held and checked, if somebody could do better; not decided before the first piece.
     Ask(Check),
     Held(Check, String),
+    /// Told as it comes, and checked at its end: nobody else could make it again.
+    Watched(Check, String),
     /// It was told in part and is told again from the start, word for word.
     Forward {
         told: String,
@@ -120,6 +122,7 @@ impl Sieve {
     /// spliced is held.
     pub(super) fn sift(&mut self, step: Step, hold: bool) -> Result<Step, Box<Failure>> {
         if self.is_open() && step.events.iter().all(|e| self.passes(e)) {
+            self.watch(&step);
             return Ok(step);
         }
         let mut told = Step::default();
@@ -131,7 +134,17 @@ impl Sieve {
 
     /// Whether nothing is held, awaited or matched.
     fn is_open(&self) -> bool {
-        self.seam.is_none() && self.held.is_empty() && matches!(self.object, Object::Plain)
+        self.seam.is_none() && self.held.is_empty() && matches!(self.object, Object::Plain | Object::Watched(..))
+    }
+
+    /// Keeps what is told of an object that is checked at its end.
+    fn watch(&mut self, step: &Step) {
+        let Object::Watched(_, object) = &mut self.object else { return };
+        for event in &step.events {
+            if let Event::Text { text, .. } = event {
+                object.push_str(text);
+            }
+        }
     }
 
     fn passes(&self, event: &Event) -> bool {
@@ -241,7 +254,16 @@ impl Sieve {
                 }
                 Object::Forward { told: known, at }
             }
-            Object::Plain | Object::Ask(_) => {
+            Object::Ask(check) => {
+                told.events.push(Event::Text { choice, text: text.clone() });
+                Object::Watched(check, text)
+            }
+            Object::Watched(check, mut object) => {
+                object.push_str(&text);
+                told.events.push(Event::Text { choice, text });
+                Object::Watched(check, object)
+            }
+            Object::Plain => {
                 told.events.push(Event::Text { choice, text });
                 Object::Plain
             }
@@ -252,14 +274,10 @@ impl Sieve {
     fn finish_object(&mut self, choice: u32, reason: &Finish, told: &mut Step) -> Result<(), Box<Failure>> {
         match std::mem::replace(&mut self.object, Object::Plain) {
             Object::Held(check, text) => {
-                // What a limit or a filter cut short is told as it is: its finish says so.
-                let cut = matches!(reason, Finish::Length | Finish::ContentFilter);
-                if !cut && !(check.0)(&text) {
-                    let failure = Failure::new(Kind::Malformed, Stage::Streaming);
-                    return Err(Box::new(failure.saying("the structured answer does not meet its schema")));
-                }
+                checked(&check, &text, reason)?;
                 told.events.push(Event::Text { choice, text });
             }
+            Object::Watched(check, text) => checked(&check, &text, reason)?,
             Object::Forward { told: known, at } if at < known.len() => return Err(differs(Differs)),
             _ => {}
         }
@@ -406,6 +424,16 @@ fn forward<'a>(known: &str, at: usize, text: &'a str) -> Result<(&'a str, usize)
         return Err(differs(Differs));
     }
     Ok((text.get(shared..).unwrap_or_default(), at + shared))
+}
+
+/// What a limit or a filter cut short is told as it is: its finish says so.
+fn checked(check: &Check, text: &str, reason: &Finish) -> Result<(), Box<Failure>> {
+    let cut = matches!(reason, Finish::Length | Finish::ContentFilter);
+    if cut || (check.0)(text) {
+        return Ok(());
+    }
+    let failure = Failure::new(Kind::Malformed, Stage::Streaming);
+    Err(Box::new(failure.saying("the structured answer does not meet its schema")))
 }
 
 fn rejected(why: Rejected) -> Box<Failure> {

@@ -116,6 +116,8 @@ pub struct Level {
     pub history: History,
     /// What a rate limit means.
     pub rate_limited: RateLimited,
+    /// What an answer of nothing means.
+    pub empty: Empty,
     /// When tool calls are told.
     pub tool_calls: Delivery,
     /// When structured output is told.
@@ -155,6 +157,16 @@ pub enum History {
     Full,
     /// The last user message: the baseline of the continuity benchmark.
     LastUserMessage,
+}
+
+/// What to do about an answer of nothing, or of reasoning only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Empty {
+    /// It is an answer like any other.
+    #[default]
+    Tell,
+    /// The next target is asked, if one is left.
+    Next,
 }
 
 /// What to do about a rate limit.
@@ -251,6 +263,7 @@ impl Level {
             same_first: false,
             history: History::Full,
             rate_limited: RateLimited::Auto,
+            empty: Empty::Tell,
             tool_calls: Delivery::Hold,
             structured: Delivery::Hold,
             conversation: Concurrency::Reject,

@@ -33,8 +33,12 @@ pub struct Plan {
     seats: Vec<Seat>,
     retries: u32,
     opens: u32,
-    /// Waits for a target that rests which are left.
-    rests: u32,
+    /// Waits for what waiting heals which are left.
+    waits: u32,
+    /// A rest was waited for while somebody else could have served.
+    pub rested: bool,
+    /// When the turn first sent a request, or first waited.
+    first_asked: Option<Instant>,
 }
 
 /// A candidate and what it has been through in this turn.
@@ -44,10 +48,10 @@ pub struct Seat {
     pub candidate: Candidate,
     /// What it has been through.
     pub state: State,
-    /// When it was first to be opened in this turn, whether anything was sent or not.
-    pub first_opened: Option<Instant>,
     /// When it was first sent a request in this turn: `first_token` runs from there, through retries and waits.
     pub first_sent: Option<Instant>,
+    /// When what it failed of may have healed; `None`: waiting is of no use.
+    pub heals: Option<Heal>,
     /// How often it was opened.
     pub tries: u32,
     /// It was asked once more for the rest after it broke.
@@ -62,6 +66,15 @@ pub struct Seat {
     pub strip_reasoning: bool,
     /// Request fields that it refused.
     pub drops: Vec<String>,
+}
+
+/// When a target may be asked again with some hope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heal {
+    /// From then on.
+    pub at: Instant,
+    /// The provider named the time; otherwise it is a guess of ours.
+    pub named: bool,
 }
 
 /// What a seat has been through.
@@ -84,7 +97,7 @@ impl Plan {
     pub fn new(candidates: Vec<Candidate>, retries: u32) -> Self {
         let seats: Vec<Seat> = candidates.into_iter().map(Seat::new).collect();
         let opens = u32::try_from(2 * seats.len()).unwrap_or(u32::MAX).saturating_add(retries);
-        Self { seats, retries, opens, rests: RESTS }
+        Self { seats, retries, opens, waits: WAITS, rested: false, first_asked: None }
     }
 
     /// The seats, in chain order.
@@ -143,21 +156,53 @@ impl Plan {
         self.retries > 0 && self.opens > 0
     }
 
-    /// Takes one of the waits for `index` to have rested; `false` if none is left. What comes after it is a retry only if
-    /// something was sent before.
-    pub fn take_rest(&mut self, index: usize) -> bool {
-        let left = self.rests > 0 && (self.seats[index].tries == 0 || self.take_retry(index));
-        self.rests -= u32::from(left);
+    /// Takes one of the waits for `index`; `false` if none is left. What comes after it is a retry only if something was
+    /// sent to it before, but a turn without retries does not wait.
+    pub fn take_wait(&mut self, index: usize, now: Instant) -> bool {
+        let left = self.waits > 0 && self.has_retry() && (self.seats[index].tries == 0 || self.take_retry(index));
+        if left {
+            self.waits -= 1;
+            self.rested = true;
+            self.first_asked.get_or_insert(now);
+        }
         left
     }
 
+    /// A request was sent to `index`; gives when the first one was in this turn, for whose sake `first_token` runs.
+    pub fn sent(&mut self, index: usize, now: Instant) -> Instant {
+        self.first_asked.get_or_insert(now);
+        *self.seats[index].first_sent.get_or_insert(now)
+    }
+
+    /// For how long a rest of `index` may be waited for while somebody else could serve: what is left of its `first_token`,
+    /// counted from the turn's first request, or first wait, through all that came since.
+    pub fn left_for_rests(&self, index: usize, now: Instant) -> Duration {
+        let limit = self.seats[index].candidate.timeouts.first_token;
+        self.first_asked.map_or(limit, |first| limit.saturating_sub(now.saturating_duration_since(first)))
+    }
+
+    /// For how long an attempt at `index` may queue.
+    pub fn patience(&self, index: usize, now: Instant) -> Duration {
+        let patience = self.seats[index].patience(now);
+        // After a rest, the queue behind it is a part of the same wait.
+        let rested = self.rested && self.next().is_some();
+        if rested { patience.min(self.left_for_rests(index, now)) } else { patience }
+    }
+
+    /// The seat among those that `fits` which will have healed first, of those that failed.
+    pub fn soonest_healed(&self, fits: impl Fn(&Target) -> bool) -> Option<(usize, Heal)> {
+        let heals = |(index, seat): (usize, &Seat)| Some((index, seat.heals?));
+        let failed = self.seats.iter().enumerate().filter(|(_, seat)| seat.state == State::Failed);
+        failed.filter(|(_, seat)| fits(&seat.candidate.target)).filter_map(heals).min_by_key(|(_, heal)| heal.at)
+    }
+
     /// Notes that an attempt at `index` is opened.
-    pub fn open(&mut self, index: usize, now: Instant) {
+    pub fn open(&mut self, index: usize) {
         self.opens = self.opens.saturating_sub(1);
         let seat = &mut self.seats[index];
         seat.state = State::Open;
         seat.tries += 1;
-        seat.first_opened.get_or_insert(now);
+        seat.heals = None;
     }
 
     /// Whether an attempt may be opened without taking it from a seat that may be needed later.
@@ -192,8 +237,8 @@ impl Seat {
         Self {
             candidate,
             state: State::Fresh,
-            first_opened: None,
             first_sent: None,
+            heals: None,
             tries: 0,
             rescued: false,
             paid: false,
@@ -202,12 +247,6 @@ impl Seat {
             strip_reasoning: false,
             drops: Vec::new(),
         }
-    }
-
-    /// What is left of its `first_token` at `now` for somebody who waits for its rests: those before the first send count.
-    pub fn patience_to_rest(&self, now: Instant) -> Duration {
-        let limit = self.candidate.timeouts.first_token;
-        self.first_opened.map_or(limit, |at| limit.saturating_sub(now.saturating_duration_since(at)))
     }
 
     /// How it continues a turn, after what it refused.
@@ -239,8 +278,8 @@ impl Candidate {
     }
 }
 
-/// So often a turn may wait for the end of a rest that others caused.
-const RESTS: u32 = 64;
+/// So often a turn waits for what waiting heals, if each wait costs no retry because the target rests.
+const WAITS: u32 = 64;
 
 #[cfg(test)]
 mod tests {
@@ -252,10 +291,6 @@ mod tests {
         target.domains = domains.iter().map(|d| (*d).to_owned()).collect();
         target.quality = quality;
         Candidate::new(Arc::new(target), Timeouts::default())
-    }
-
-    fn now() -> Instant {
-        tokio::time::Instant::now().into_std()
     }
 
     #[test]
@@ -275,10 +310,10 @@ mod tests {
             ],
             0,
         );
-        plan.open(0, now());
+        plan.open(0);
         plan.seat_mut(0).state = State::Failed;
         assert_eq!(plan.next(), Some(3));
-        plan.open(3, now());
+        plan.open(3);
         plan.seat_mut(3).state = State::Failed;
         assert_eq!(plan.next(), Some(1));
     }
@@ -286,10 +321,10 @@ mod tests {
     #[test]
     fn a_superseded_target_is_asked_again_only_when_nobody_else_is_left() {
         let mut plan = Plan::new(vec![candidate("a", &[], 1), candidate("b", &[], 1)], 0);
-        plan.open(0, now());
+        plan.open(0);
         plan.seat_mut(0).state = State::Superseded;
         assert_eq!(plan.next(), Some(1));
-        plan.open(1, now());
+        plan.open(1);
         plan.seat_mut(1).state = State::Failed;
         assert_eq!(plan.next(), Some(0));
     }
@@ -299,7 +334,7 @@ mod tests {
         let mut plan = Plan::new(vec![candidate("a", &[], 1)], 1);
         let mut opened = 0;
         while let Some(index) = plan.next() {
-            plan.open(index, now());
+            plan.open(index);
             plan.seat_mut(index).state = State::Superseded;
             opened += 1;
         }

@@ -104,7 +104,7 @@ pub(in crate::bench) fn given_up(in_a_row: usize, kind: Kind) -> Option<String> 
 fn is_hopeless(kind: Kind) -> bool {
     matches!(kind, Kind::Connect | Kind::Dns | Kind::Tls | Kind::FirstTokenTimeout | Kind::Stalled)
         || matches!(kind, Kind::Auth | Kind::QuotaExhausted)
-        || matches!(kind.disposition(), Disposition::Tell | Disposition::Larger)
+        || matches!(kind.disposition(), Disposition::Tell | Disposition::Opinion | Disposition::Larger)
 }
 
 /// What a provider said, fit to be shown: on one line, short, without what rules a terminal.

@@ -8,7 +8,7 @@ use super::{Fake, config, loaded};
 use crate::bounds::Bounds;
 use crate::chat::DialectId;
 use crate::routing::{
-    After, Backoff, Concurrency, Continuation, Delivery, Hedge, History, Level, Pace, RateLimited, Timeouts,
+    After, Backoff, Concurrency, Continuation, Delivery, Empty, Hedge, History, Level, Pace, RateLimited, Timeouts,
 };
 use crate::words::redact::Redactor;
 use std::sync::Arc;
@@ -120,6 +120,7 @@ fn a_silent_file_gets_the_documented_defaults() {
         same_first: false,
         history: History::Full,
         rate_limited: RateLimited::Auto,
+        empty: Empty::Tell,
         tool_calls: Delivery::Hold,
         structured: Delivery::Hold,
         conversation: Concurrency::Reject,
@@ -198,6 +199,7 @@ fn every_key_arrives() {
         same_first = true
         history = "last_user_message"
         rate_limited = "switch"
+        empty = "next"
         tool_calls = "stream"
         structured = "stream"
         conversation = "supersede"
@@ -270,6 +272,7 @@ fn every_key_arrives() {
     assert_eq!((level.min_quality, level.retries, level.same_first, level.announce), (Some(2), 0, true, true));
     assert_eq!(level.backoff, Backoff { base: ms(100), cap: secs(1) });
     assert_eq!((level.history, level.rate_limited), (History::LastUserMessage, RateLimited::Switch));
+    assert_eq!(level.empty, Empty::Next);
     assert_eq!((level.tool_calls, level.structured), (Delivery::Stream, Delivery::Stream));
     assert_eq!((level.conversation, level.affinity, level.budget), (Concurrency::Supersede, secs(0), 0.0));
     assert_eq!((level.shed_at, level.queue, level.seam_window), (Some(0.5), Some(secs(1)), 100));

@@ -170,13 +170,6 @@ fn when_all_are_dead_the_first_real_cause_is_told() {
 }
 
 #[test]
-fn a_bad_request_is_told_and_nobody_else_is_asked() {
-    let mut play = setup(&["a", "b"]).begin();
-    play.sent(0).fail(0, Kind::BadRequest);
-    assert_eq!(play.moves(), "open0:a drop0:failed close:Told(BadRequest)");
-}
-
-#[test]
 fn a_continuation_that_is_refused_goes_to_the_next_and_the_first_cause_stays() {
     let mut play = setup(&["a", "b", "c"]).begin();
     play.sent(0)

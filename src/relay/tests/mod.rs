@@ -3,6 +3,7 @@
 
 #![expect(clippy::expect_used, clippy::panic, reason = "a test's panic is its report")]
 
+mod deciding;
 mod failing;
 mod holding;
 mod racing;

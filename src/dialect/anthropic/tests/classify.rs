@@ -178,7 +178,7 @@ fn error_events_have_the_meaning_of_their_types() {
         ("authentication_error", Kind::Auth, Disposition::Next),
         ("permission_error", Kind::Auth, Disposition::Next),
         ("billing_error", Kind::QuotaExhausted, Disposition::Next),
-        ("invalid_request_error", Kind::BadRequest, Disposition::Tell),
+        ("invalid_request_error", Kind::BadRequest, Disposition::Opinion),
         ("brand_new_error", Kind::ServerError, Disposition::Again),
     ] {
         let failure = event(error(kind, "x").as_bytes());
