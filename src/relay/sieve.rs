@@ -426,10 +426,10 @@ fn forward<'a>(known: &str, at: usize, text: &'a str) -> Result<(&'a str, usize)
     Ok((text.get(shared..).unwrap_or_default(), at + shared))
 }
 
-/// What a limit or a filter cut short is told as it is: its finish says so.
+/// What a limit or a filter cut short is told as it is: its finish says so. What comes before a call is no object.
 fn checked(check: &Check, text: &str, reason: &Finish) -> Result<(), Box<Failure>> {
-    let cut = matches!(reason, Finish::Length | Finish::ContentFilter);
-    if cut || (check.0)(text) {
+    let other = matches!(reason, Finish::Length | Finish::ContentFilter | Finish::Pause | Finish::ToolCalls);
+    if other || (check.0)(text) {
         return Ok(());
     }
     let failure = Failure::new(Kind::Malformed, Stage::Streaming);

@@ -49,7 +49,7 @@ fn a_bad_request_waits_for_the_other_and_is_told_if_that_fails_too() {
     play.sent(0).pass(ms(20)).sent(1).moves();
     play.fail(0, Kind::BadRequest);
     assert_eq!(play.moves(), "drop0:failed");
-    play.fail(1, Kind::Reset);
+    play.fail(1, Kind::BadRequest);
     assert_eq!(play.moves(), "drop1:failed close:Told(BadRequest)");
 }
 
