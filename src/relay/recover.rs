@@ -62,7 +62,7 @@ impl Relay {
         if unpaid {
             self.race.deny();
         }
-        if let Declined::Resting { until, .. } = declined {
+        if let Declined::Resting { until, .. } | Declined::Crowded { until } = declined {
             let waits = until.saturating_duration_since(now) <= self.policy.retry_after_cap;
             self.plan.seat_mut(seat).heals = waits.then_some(Heal { at: *until, named: true });
         }
