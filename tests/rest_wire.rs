@@ -95,8 +95,8 @@ async fn with_another_target_nobody_stands_in_line() {
 
 #[tokio::test]
 async fn a_provider_that_reports_absurd_tokens_does_not_lock_everybody_out() {
-    let script = Script { prompt_tokens: 99_999_999, ..Script::telling("Here I am.") };
-    let script = script.paced(Duration::from_millis(1), Duration::from_millis(1));
+    let mut script = Script::telling("Here I am.").paced(Duration::from_millis(1), Duration::from_millis(1));
+    script.content.prompt_tokens = 99_999_999;
     let settings = "[limits]\ntpm = 100000\n";
     let house = House::of(vec![("chat", Scripts::fixed(script))], settings, "").await;
     for turn in 0..2 {
