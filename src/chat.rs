@@ -6,6 +6,8 @@
 
 use serde_json::{Map, Value};
 
+pub mod modality;
+
 /// The APIs that Segue speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DialectId {
@@ -278,6 +280,34 @@ impl Part {
     /// Text without a cache mark.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into(), cache: None }
+    }
+}
+
+// === impl Media ===
+
+impl Media {
+    /// What stands behind an address, which may hold the data itself: `data:image/png;base64,…`, with parameters or
+    /// without. `image/jpg`, which is no media type, is `image/jpeg`.
+    pub fn of_url(url: &str) -> Self {
+        let inline = url.get(..5).filter(|scheme| scheme.eq_ignore_ascii_case("data:")).and_then(|_| {
+            let (head, data) = url[5..].split_once(',')?;
+            let mut parameters = head.split(';').map(str::trim);
+            let kind = parameters.next().unwrap_or_default();
+            parameters
+                .any(|parameter| parameter.eq_ignore_ascii_case("base64"))
+                .then(|| Self::Data { kind: media_type(kind), data: data.to_owned() })
+        });
+        inline.unwrap_or_else(|| Self::Url(url.to_owned()))
+    }
+}
+
+/// A media type under its own name.
+pub fn media_type(kind: &str) -> String {
+    match kind.to_ascii_lowercase().as_str() {
+        "image/jpg" | "image/pjpeg" => "image/jpeg".to_owned(),
+        "image/x-png" => "image/png".to_owned(),
+        "" => "text/plain".to_owned(),
+        other => other.to_owned(),
     }
 }
 

@@ -50,7 +50,8 @@ pub enum Event {
         /// The piece.
         text: String,
     },
-    /// A tool call begins. `call` counts from 0 within the attempt and choice, without gaps.
+    /// A tool call begins. `call` counts from 0 within the attempt and choice, without gaps. Where a provider tells the name
+    /// in pieces it is told again, with the whole name so far, before anything else of the call.
     ToolOpen {
         /// Which of the `n` answers.
         choice: u32,
@@ -149,6 +150,16 @@ pub enum Place {
     Top,
     /// A whole event or content block of its own.
     Whole,
+    /// In a tool call. Fields that came with its opening are told before it.
+    Call {
+        /// Of which choice.
+        choice: u32,
+        /// Ordinal of the call.
+        call: u32,
+    },
+    /// Not on the wire: the provider's own names for what has a common form (`{"reasoning": "reasoning_text"}`), which its
+    /// clients will send back.
+    Names,
 }
 
 /// Fields of one dialect that no other knows.

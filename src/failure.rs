@@ -7,8 +7,10 @@ use crate::words::redact::Redactor;
 use std::time::{Duration, SystemTime};
 
 mod declined;
+mod remedy;
 
 pub use declined::Declined;
+pub use remedy::{CallIds, Instructions, Remedy};
 
 /// One failed attempt.
 #[derive(Clone, Debug, PartialEq)]
@@ -118,17 +120,6 @@ pub enum RetryAt {
     In(Duration),
     /// At this time of day.
     At(SystemTime),
-}
-
-/// A way to ask the same target again at once, as its own refusal suggests. Each is used once a turn and target.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Remedy {
-    /// It does not take an assistant message at the end: use the instruct continuation.
-    Instruct,
-    /// A reasoning signature was refused: leave reasoning out of the history.
-    StripReasoning,
-    /// It lacks an optional feature: leave this request field out.
-    Drop(String),
 }
 
 /// A provider's own words about an error; all empty where it said nothing.

@@ -4,6 +4,7 @@
 #![expect(clippy::panic, clippy::expect_used, clippy::disallowed_methods, reason = "a test's panic is its report")]
 
 use segue::bench::failover::{Cell, Experiment, Latency, Mode, Policy};
+use segue::chat::modality::Modalities;
 use segue::event::{Event, Signal};
 use segue::relay::journal::{Cause, End};
 use segue::relay::{self, Open};
@@ -121,6 +122,7 @@ fn duel(leader: Script, suspect: Option<Duration>, pace: Option<Pace>) -> Report
         choices: 1,
         max_tokens: None,
         prompt_estimate: 10,
+        asked_in: Modalities::NONE,
         continuable: true,
         structured: None,
         races: true,

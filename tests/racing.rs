@@ -5,6 +5,7 @@
 
 use proptest::prelude::*;
 use segue::chat::DialectId;
+use segue::chat::modality::Modalities;
 use segue::event::{Event, Finish, Signal, Step};
 use segue::failure::{Declined, Failure, Kind, Stage};
 use segue::relay::{Action, AttemptId, Open, Outcome, Policy, Relay};
@@ -102,6 +103,7 @@ impl Race {
             choices: 1,
             max_tokens: None,
             prompt_estimate: 10,
+            asked_in: Modalities::NONE,
             continuable: true,
             structured: None,
             races: true,

@@ -11,6 +11,7 @@
 )]
 
 use segue::chat::DialectId;
+use segue::chat::modality::Modalities;
 use segue::event::{Event, Finish};
 use segue::relay::{Check, Outcome, Policy};
 use segue::rig::random;
@@ -293,6 +294,7 @@ fn sim(seed: u64, scripts: Vec<Script>, dice: &mut Dice) -> Sim {
         choices: 1,
         max_tokens: dice.once_in(12).then(|| dice.between(1, 60) as u64),
         prompt_estimate: 10,
+        asked_in: Modalities::NONE,
         continuable: true,
         structured: dice.once_in(12).then(|| Check(Arc::new(|text: &str| !text.len().is_multiple_of(5)))),
         races: !dice.once_in(8),

@@ -6,6 +6,7 @@
 //! paid from the level's budget, an open circuit and a target that rests are passed over. Only the sockets are missing,
 //! and nobody waits in a line.
 
+use crate::chat::modality::Modalities;
 use crate::event::Signal;
 use crate::failure::Declined;
 use crate::gateway::NORMAL_GAP;
@@ -168,6 +169,7 @@ impl World {
             choices: 1,
             max_tokens: None,
             prompt_estimate: PROMPT,
+            asked_in: Modalities::NONE,
             continuable: true,
             structured: None,
             races: true,

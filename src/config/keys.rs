@@ -109,6 +109,7 @@ pub const KEYS: &[(&str, &[&str])] = &[
             "context_window",
             "max_output",
             "drops",
+            "inputs",
             "reasons",
             "deterministic",
             "timeouts",

@@ -6,6 +6,7 @@ use super::problem::did_you_mean;
 use super::timeouts;
 use super::units;
 use super::value::Zero;
+use crate::chat::modality::{Modalities, Modality};
 use crate::routing::{
     After, Backoff, Concurrency, Continuation, Delivery, Empty, Entry, Hedge, History, Level, RateLimited, Target,
     Timeouts,
@@ -208,6 +209,7 @@ fn facts(section: &Section<'_>) -> Target {
         context_window: tokens("context_window"),
         max_output: tokens("max_output"),
         drops: section.texts("drops", "\"seed\""),
+        inputs: inputs(section),
         reasons: section.flag("reasons", base.reasons),
         deterministic: section.flag("deterministic", base.deterministic),
         quality: narrow(section.whole("quality", QUALITIES, u64::from(base.quality))),
@@ -223,6 +225,27 @@ fn facts(section: &Section<'_>) -> Target {
         );
     }
     facts
+}
+
+/// The kinds of content that a target takes besides text.
+fn inputs(section: &Section<'_>) -> Option<Modalities> {
+    const EXAMPLE: &str = "[\"text\", \"image\"]";
+    let mut inputs = Modalities::NONE;
+    for entry in section.get("inputs")?.list(EXAMPLE)? {
+        let Some(text) = entry.text("\"image\"") else { continue };
+        match Modality::ALL.into_iter().find(|kind| kind.name() == text) {
+            Some(kind) => inputs = inputs.with(kind),
+            None if text == "text" => {}
+            None => {
+                let known = std::iter::once("text").chain(Modality::ALL.iter().map(|kind| kind.name()));
+                entry.error(
+                    format!("there is no kind of content called {text:?}"),
+                    did_you_mean(text, known, "write \"text\", \"image\", \"audio\", \"file\" or \"video\""),
+                );
+            }
+        }
+    }
+    Some(inputs)
 }
 
 fn backoff(section: &Section<'_>, base: Backoff) -> Backoff {

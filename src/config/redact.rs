@@ -5,6 +5,7 @@
 
 use super::units::show;
 use super::{Alias, Backend, Breaker, Config, Connection, Http2, Limits, Quota, Server, Tenant};
+use crate::chat::modality::Modality;
 use crate::routing::{
     After, Concurrency, Continuation, Delivery, Empty, Entry, Hedge, History, Level, RateLimited, Timeouts,
 };
@@ -164,6 +165,7 @@ fn entry(entry: &Entry) -> Value {
         "context_window": target.context_window,
         "max_output": target.max_output,
         "drops": target.drops,
+        "inputs": target.inputs.map(|inputs| inputs.iter().map(Modality::name).collect::<Vec<_>>()),
         "reasons": target.reasons,
         "deterministic": target.deterministic,
         "timeouts": timeouts(&entry.timeouts),

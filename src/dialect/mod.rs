@@ -5,9 +5,10 @@
 //! a known dialect is configuration only; a new dialect is a folder here and a line in [`of`].
 
 use crate::bounds::{Bounds, Excess};
+use crate::chat::modality::Modalities;
 use crate::chat::{DialectId, Request};
 use crate::event::{Finish, Step, Usage};
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind, Stage};
 use crate::routing::Target;
 use crate::sse;
 use crate::turn::resume::{Carry, How};
@@ -21,7 +22,9 @@ pub mod anthropic;
 pub mod chat;
 pub mod extensions;
 pub mod history;
+mod ids;
 mod json;
+mod repair;
 
 /// One API: the side that a provider speaks and, where clients of Segue speak it too, theirs.
 pub trait Dialect: Send + Sync + 'static {
@@ -63,6 +66,11 @@ pub trait Provider: Send + Sync + 'static {
     /// # Errors
     /// What the body says went wrong, or `Framing` if it is no answer of this API.
     fn whole(&self, body: &[u8], expect: Expect) -> Result<Vec<Step>, Failure>;
+
+    /// The kinds of content that its requests can hold besides text.
+    fn inputs(&self) -> Modalities {
+        Modalities::ALL
+    }
 
     /// How `model` continues a turn, by what its vendor documents.
     fn how(&self, model: &str) -> How;
@@ -367,6 +375,12 @@ pub fn reconcile(reason: Finish, calls: usize) -> Finish {
         Finish::ToolCalls if calls == 0 => Finish::Stop,
         other => other,
     }
+}
+
+/// Nothing of the question can be said in a target's dialect: another target may be able to.
+fn unsayable() -> Failure {
+    let what = "nothing of the question can be said in this target's API";
+    Failure::new(Kind::Repairable, Stage::Connecting).ours().saying(what)
 }
 
 /// Adds `name` to the fields that are left out of a request, once. A client may ask for any number of things that a

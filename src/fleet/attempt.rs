@@ -1,15 +1,18 @@
 //! One call to a target, from the line to the verdict.
 
+use super::forms::Forms;
 use super::gate::{Gate, Wish};
 use super::lease::Lease;
 use super::{line, now};
 use crate::event::Signal;
 use crate::failure::{Declined, Failure, Kind, RetryAt, Stage, Verdict};
+use crate::routing::Target;
+use crate::turn::form::Form;
 use crate::upstream::Call;
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, Stream, StreamExt};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, SystemTime};
 
@@ -24,6 +27,15 @@ pub struct Attempt {
     phase: Phase,
     /// From when it is admitted until it is judged.
     lease: Option<Lease>,
+    /// What its first word teaches.
+    lesson: Option<Box<Lesson>>,
+}
+
+/// That a target takes requests in a form.
+pub(super) struct Lesson {
+    pub(super) forms: Arc<Mutex<Forms>>,
+    pub(super) target: Arc<Target>,
+    pub(super) form: Form,
 }
 
 enum Phase {
@@ -42,11 +54,11 @@ enum Phase {
 
 impl Attempt {
     pub(super) fn refused(declined: Declined) -> Self {
-        Self { phase: Phase::Refused(Box::new(declined)), lease: None }
+        Self { phase: Phase::Refused(Box::new(declined)), lease: None, lesson: None }
     }
 
-    pub(super) fn queued(gate: Arc<Gate>, wish: Wish, call: Call) -> Self {
-        Self { phase: Phase::Asked(Box::new((gate, wish, call))), lease: None }
+    pub(super) fn queued(gate: Arc<Gate>, wish: Wish, call: Call, lesson: Option<Lesson>) -> Self {
+        Self { phase: Phase::Asked(Box::new((gate, wish, call))), lease: None, lesson: lesson.map(Box::new) }
     }
 
     /// Ends it, if it has not ended, and tells what it was worth. Of several attempts of a turn at one target only one
@@ -118,7 +130,11 @@ impl Attempt {
             // First the connection, then the slot: whoever gets it must find the provider free.
             self.phase = Phase::Over;
         }
-        lease.note(&signal, now());
+        let now = now();
+        lease.note(&signal, now);
+        if let Some(lesson) = self.lesson.take_if(|_| matches!(&signal, Signal::Step(step) if step.is_progress())) {
+            super::lock(&lesson.forms).answered(&lesson.target, &lesson.form, now);
+        }
         Poll::Ready(signal)
     }
 }

@@ -18,7 +18,10 @@ pub use crate::health::connection::Availability;
 use crate::health::connection::{self, Look};
 use crate::health::jitter::Seeds;
 use crate::routing::Target;
+use crate::turn::form::Form;
 use crate::upstream::{Call, Upstream};
+use attempt::Lesson;
+use forms::Forms;
 use gate::{Gate, Wish};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,6 +29,7 @@ use std::time::{Duration, Instant};
 use view::Journal;
 
 pub mod attempt;
+mod forms;
 mod gate;
 mod lease;
 mod line;
@@ -90,6 +94,8 @@ pub struct Ask {
     pub call: Call,
     /// For which tenant; `None` where there are none.
     pub tenant: Option<Arc<str>>,
+    /// The form in which it is asked, which is remembered if it is answered.
+    pub form: Form,
     /// Something was told to the client: a target on trial is not for this turn.
     pub delivered: bool,
     /// Another candidate is behind it, so it may be the one that tries a half-open circuit.
@@ -117,6 +123,7 @@ pub struct Who<'a> {
 struct Inner {
     gates: BTreeMap<Arc<str>, Arc<Gate>>,
     journal: Arc<Mutex<Journal>>,
+    forms: Arc<Mutex<Forms>>,
 }
 
 // === impl Fleet ===
@@ -134,7 +141,7 @@ impl Fleet {
                 (Arc::clone(&gate.name), Arc::new(gate))
             })
             .collect();
-        Self { inner: Arc::new(Inner { gates, journal }) }
+        Self { inner: Arc::new(Inner { gates, journal, forms: Arc::default() }) }
     }
 
     /// The fleet after a change of configuration: connections in `kept` go on with all that is known of them, but nobody
@@ -149,11 +156,13 @@ impl Fleet {
             .filter_map(|name| self.inner.gates.get(name).map(|gate| (Arc::clone(name), Arc::clone(gate))))
             .collect();
         gates.values().for_each(|gate| gate.wake());
+        let forms = Arc::clone(&self.inner.forms);
         for connection in new {
+            lock(&forms).forget(&connection.name);
             let gate = Gate::new(connection, Arc::clone(&journal), seeds.draw());
             gates.insert(Arc::clone(&gate.name), Arc::new(gate));
         }
-        Self { inner: Arc::new(Inner { gates, journal }) }
+        Self { inner: Arc::new(Inner { gates, journal, forms }) }
     }
 
     /// Tells `observer` of every change of a circuit from now on, in order. It is called with a lock held: it must be
@@ -165,7 +174,7 @@ impl Fleet {
     /// Opens an attempt. Where it cannot be made now (circuit open, resting, the line longer than `patience`), its only
     /// signal is [`Signal::Declined`](crate::event::Signal::Declined).
     pub fn open(&self, ask: Ask) -> Attempt {
-        let Ask { target, call, tenant, delivered, others, last_resort, patience, estimate, answer } = ask;
+        let Ask { target, call, form, tenant, delivered, others, last_resort, patience, estimate, answer } = ask;
         let Some(gate) = self.gate(&target) else { return Attempt::refused(unknown(&target)) };
         let of = connection::Wish {
             model: Arc::clone(&target.model),
@@ -183,7 +192,10 @@ impl Fleet {
         let ahead = gate.room(&wish).map_or(0, |room| room.waiting());
         match gate.look(&wish, ahead, now()) {
             Look::No(declined) => Attempt::refused(declined),
-            Look::Go | Look::Later(_) => Attempt::queued(Arc::clone(gate), wish, call),
+            Look::Go | Look::Later(_) => {
+                let lesson = form.lasting().map(|form| Lesson { forms: Arc::clone(&self.inner.forms), target, form });
+                Attempt::queued(Arc::clone(gate), wish, call, lesson)
+            }
         }
     }
 
@@ -215,6 +227,11 @@ impl Fleet {
         let Some(gate) = self.gate(target) else { return false };
         let tenant = tenant.map(|tenant| gate.mark(tenant));
         gate.known(|known| known.is_lacking(&target.model, gate.mark(what), tenant, now()))
+    }
+
+    /// The form in which `target` takes requests, as far as earlier ones have shown.
+    pub fn form(&self, target: &Target, now: Instant) -> Form {
+        lock(&self.inner.forms).of(target, now)
     }
 
     /// The time within which `percent` (0 to 100) of recent attempts gave their first progress, counted from when they

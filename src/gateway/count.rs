@@ -48,7 +48,7 @@ impl Gateway {
 impl Inner {
     async fn ask_for_count(&self, caller: &Caller, level: &Arc<Level>, request: &Request) -> Option<u64> {
         let setup = self.setup();
-        let entries = plan::entries(level, request, caller).ok()?;
+        let entries = plan::entries(&setup, level, request, caller).ok()?;
         let entry = entries.into_iter().find(|entry| entry.target.dialect == DialectId::Anthropic)?;
         let (target, timeouts) = (&entry.target, &entry.timeouts);
         let credential = caller.credential(&target.connection);

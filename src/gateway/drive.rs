@@ -14,11 +14,11 @@
 use super::conversation::Part;
 use super::place::Supersede;
 use super::record::TurnRecord;
-use super::{Inner, LiveTurn, lock, refusal, watch::Watchdog};
+use super::{Inner, LiveTurn, lock, refusal, repair, watch::Watchdog};
 use crate::chat::Request;
 use crate::dialect::{self, Encode, End, Refusal};
 use crate::event::{Signal, Step};
-use crate::failure::{Declined, Failure, Kind, Stage};
+use crate::failure::{Declined, Failure, Kind, Remedy, Stage};
 use crate::fleet;
 use crate::health::connection::{HIDDEN, UNSEEN};
 use crate::health::quota::believed;
@@ -300,7 +300,7 @@ impl Engine {
             let Poll::Ready(share) = coop::poll_proceed(cx) else { break };
             let (id, attempt) = &mut self.attempts[index];
             let id = *id;
-            let signal = match Pin::new(attempt).poll_next(cx) {
+            let mut signal = match Pin::new(attempt).poll_next(cx) {
                 Poll::Pending => {
                     index += 1;
                     continue;
@@ -311,7 +311,7 @@ impl Engine {
             };
             share.made_progress();
             heard = true;
-            self.note_prefill(id, &signal);
+            self.vet(id, &mut signal);
             self.relay.handle_signal(id, signal, at);
             self.act(at);
             index = 0;
@@ -406,6 +406,7 @@ impl Engine {
                 secrets: self.live.setup.config.secrets.clone(),
             },
             tenant: self.live.tenant.as_ref().map(|tenant| Arc::clone(&tenant.name)),
+            form: open.carry.form.clone(),
             delivered: open.delivered,
             others: open.others,
             last_resort: self.last_resort,
@@ -421,20 +422,26 @@ impl Engine {
         attempt.settle(end.verdict(counts));
     }
 
-    /// A target that refuses a prefill is not asked so again for a while.
-    fn note_prefill(&self, id: AttemptId, signal: &Signal) {
+    /// Looks at what a refusal suggests: a field that the request does not hold is not worth another try, and what needs
+    /// no proof is remembered. A target that refuses a prefill is not asked so again for a while.
+    fn vet(&self, id: AttemptId, signal: &mut Signal) {
         let Signal::Failed(failure) = signal else { return };
-        if failure.remedy != Some(crate::failure::Remedy::Instruct) {
+        let Some(remedy) = &failure.remedy else { return };
+        let Some(attempt) = self.relay.journal().attempts.get(id.0 as usize) else { return };
+        if !repair::is_apt(remedy, &self.request, &attempt.target) {
+            failure.remedy = None;
             return;
         }
-        if let Some(attempt) = self.relay.journal().attempts.get(id.0 as usize) {
-            let credential = self.live.credential(&attempt.target.connection);
-            let tenant = self.live.tenant.as_ref().map(|tenant| &*tenant.name);
-            let who = fleet::Who { tenant, credential: credential.as_deref() };
-            let fleet = &self.live.setup.fleet;
-            let body = serde_json::to_vec(&self.request.raw).unwrap_or_default();
-            fleet.learn_lack(&attempt.target, fleet::PREFILL, who, &body, failure.by_words);
-        }
+        let what = match remedy {
+            Remedy::Instruct => fleet::PREFILL,
+            Remedy::Lacks(modality) => modality.name(),
+            _ => return,
+        };
+        let credential = self.live.credential(&attempt.target.connection);
+        let tenant = self.live.tenant.as_ref().map(|tenant| &*tenant.name);
+        let who = fleet::Who { tenant, credential: credential.as_deref() };
+        let body = serde_json::to_vec(&self.request.raw).unwrap_or_default();
+        self.live.setup.fleet.learn_lack(&attempt.target, what, who, &body, failure.by_words);
     }
 
     fn announce_splice(&mut self, id: AttemptId) {

@@ -18,6 +18,7 @@ mod plan;
 pub mod record;
 mod refusal;
 pub mod reload;
+mod repair;
 mod room;
 mod setup;
 mod structured;

@@ -4,6 +4,7 @@ use super::affinity::{self, Troubles};
 use super::caller::{Caller, Route};
 use super::setup::Setup;
 use super::structured;
+use crate::chat::modality::Modalities;
 use crate::chat::{Effort, Minted, Request};
 use crate::config::{Breaker, Connection, Quota};
 use crate::dialect::{self, Reason, Refusal};
@@ -36,7 +37,7 @@ pub(super) fn prepare(
 ) -> Result<Prepared, Refusal> {
     let level = &route.level;
     let now = super::drive::now();
-    let mut entries = entries(level, request, caller)?;
+    let mut entries = entries(setup, level, request, caller)?;
     affinity::stay((setup, troubles), level, &mut entries, served_by, &request.extensions, caller);
     if served_by.is_none() {
         affinity::pass_over((setup, troubles), &mut entries, &request.extensions);
@@ -57,6 +58,7 @@ pub(super) fn prepare(
         choices: request.choices,
         max_tokens: request.max_tokens,
         prompt_estimate: request.estimated_prompt(),
+        asked_in: request.asked_in(),
         continuable: request.choices == 1 && !request.audio,
         structured: structured::check(&request.format),
         races,
@@ -76,7 +78,12 @@ pub(super) fn deadline(level: &Level, request: &Request) -> Duration {
 }
 
 /// The places of the chain that may serve this request, in the order in which they are to be asked.
-pub(super) fn entries<'a>(level: &'a Level, request: &Request, caller: &Caller) -> Result<Vec<&'a Entry>, Refusal> {
+pub(super) fn entries<'a>(
+    setup: &Setup,
+    level: &'a Level,
+    request: &Request,
+    caller: &Caller,
+) -> Result<Vec<&'a Entry>, Refusal> {
     let allowed = |e: &&Entry| {
         caller.tenant.as_ref().is_none_or(|t| t.admits(&e.target.domains))
             && level.min_quality.is_none_or(|min| e.target.quality <= min)
@@ -103,8 +110,49 @@ pub(super) fn entries<'a>(level: &'a Level, request: &Request, caller: &Caller) 
             format!("the prompt (about {prompt} tokens) fits no target of the level `{}`; shorten it", level.name);
         return Err(Refusal::new(Reason::Request, "context_length_exceeded", message).about("messages"));
     }
-    let count = if request.extensions.failover_off { 1 } else { fitting.len() };
-    Ok(fitting.into_iter().take(count).collect())
+    let able = able(setup, fitting, level, request, caller)?;
+    let count = if request.extensions.failover_off { 1 } else { able.len() };
+    Ok(able.into_iter().take(count).collect())
+}
+
+/// What of the request the target was seen to refuse.
+fn lacking(setup: &Setup, target: &Target, request: &Request, caller: &Caller) -> Modalities {
+    let tenant = caller.tenant.as_ref().map(|tenant| &*tenant.name);
+    request.holds().iter().filter(|kind| setup.fleet.is_lacking(target, kind.name(), tenant)).collect()
+}
+
+/// Those of `entries` that can be asked what the question holds. A target that was only seen to refuse it comes last:
+/// what is learnt from a refusal's words may be wrong.
+fn able<'a>(
+    setup: &Setup,
+    entries: Vec<&'a Entry>,
+    level: &Level,
+    request: &Request,
+    caller: &Caller,
+) -> Result<Vec<&'a Entry>, Refusal> {
+    let asked = request.asked_in();
+    if asked.is_empty() {
+        return Ok(entries);
+    }
+    let takes = |e: &&Entry| {
+        let spoken = dialect::of(e.target.dialect).map_or(Modalities::ALL, |dialect| dialect.provider().inputs());
+        // Within a dialect a part goes on as it came.
+        let spoken = if e.target.dialect == request.origin { Modalities::ALL } else { spoken };
+        asked.without(spoken).is_empty() && asked.shared(e.target.lacks()).is_empty()
+    };
+    let mut able: Vec<&Entry> = entries.into_iter().filter(takes).collect();
+    if able.is_empty() {
+        let kinds: Vec<&str> = asked.iter().map(|kind| kind.name()).collect();
+        let message = format!(
+            "no target of the level `{}` takes {} input; send text, or ask for a level with a model that takes it",
+            level.name,
+            kinds.join(" and ")
+        );
+        return Err(Refusal::new(Reason::Request, "unsupported_content", message).about("messages"));
+    }
+    let refused = |e: &&Entry| !asked.shared(lacking(setup, &e.target, request, caller)).is_empty();
+    able.sort_by_key(refused);
+    Ok(able)
 }
 
 fn candidate(setup: &Setup, entry: &Entry, hedge: Option<Hedge>, request: &Request, caller: &Caller) -> Candidate {
@@ -119,6 +167,9 @@ fn candidate(setup: &Setup, entry: &Entry, hedge: Option<Hedge>, request: &Reque
             provider.map_or(How::Instruct, |p| p.how(&target.model))
         }
     };
+    let mut form = setup.fleet.form(target, super::drive::now());
+    // What is asked is asked, or the target is not.
+    form.lacks = lacking(setup, target, request, caller).without(request.asked_in());
     let thinks = request.effort.is_some_and(|e| e > Effort::Minimal);
     Candidate {
         how,
@@ -126,6 +177,7 @@ fn candidate(setup: &Setup, entry: &Entry, hedge: Option<Hedge>, request: &Reque
         reasons: target.reasons || thinks,
         hedge_after: hedge.filter(|_| setup.fleet.may_hedge(target)).and_then(|h| hedge_after(setup, entry, h)),
         normal_gap: setup.fleet.gap_percentile(target, NORMAL_GAP).unwrap_or_default(),
+        form,
         target: Arc::clone(target),
         timeouts: entry.timeouts,
     }

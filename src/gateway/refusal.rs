@@ -14,6 +14,7 @@ pub(super) fn of(fault: &Fault, journal: &Journal) -> Refusal {
     let cause = fault.cause.as_ref();
     let mut refusal = match fault.ending {
         Ending::Told => request(cause),
+        Ending::Exhausted if cause.is_some_and(|cause| cause.kind == Kind::Repairable) => request(cause),
         Ending::HungUp(Why::Drain) => Refusal::new(
             Reason::Unavailable,
             "draining",

@@ -1,6 +1,6 @@
 //! Tool calls across attempts: held until they are whole, or matched against what was told of them already.
 
-use crate::event::{Event, Finish, Step};
+use crate::event::{Event, Finish, Place, Step};
 use crate::turn::{Call, Turn, is_whole};
 use std::borrow::Cow;
 
@@ -57,6 +57,10 @@ impl Replay {
                 Some(told) if told.closed => Ok(None),
                 _ => Ok(Some(event)),
             },
+            Event::Extra(extra) => {
+                let known = matches!(extra.place, Place::Call { call, .. } if self.told.get(call as usize).is_some());
+                Ok((!known).then_some(Event::Extra(extra)))
+            }
             other => Ok(Some(other)),
         }
     }

@@ -25,6 +25,7 @@ mod recover;
 mod sieve;
 mod waits;
 
+use crate::chat::modality::Modalities;
 use crate::event::{Event, Signal, Step};
 use crate::failure::{Failure, Kind, Stage};
 use crate::routing::plan::{Candidate, Plan};
@@ -68,6 +69,8 @@ pub struct Policy {
     pub max_tokens: Option<u64>,
     /// An estimate of the prompt's tokens, for attempts whose provider never said.
     pub prompt_estimate: u64,
+    /// What the question holds besides text.
+    pub asked_in: Modalities,
     /// An answer of which something was told can be continued (one choice, no audio).
     pub continuable: bool,
     /// Structured output is wanted; the check says whether a whole answer is right.

@@ -223,28 +223,22 @@ impl Relay {
         }
     }
 
-    /// Does what the target's refusal suggests, once each.
+    /// Does what the target's refusal suggests, once each. Whether the target may be asked again at once.
     fn apply_remedy(&mut self, seat: usize, failure: &Failure) -> bool {
-        if !self.plan.may_open() {
-            return false;
-        }
+        let Some(remedy) = &failure.remedy else { return false };
         let continuing = !self.turn.is_blank();
-        let seat = self.plan.seat_mut(seat);
-        match &failure.remedy {
-            Some(Remedy::Instruct) if continuing && seat.how() == How::Prefill => {
-                seat.instruct = true;
-                true
+        let changed = match remedy {
+            Remedy::Instruct => {
+                let seat = self.plan.seat_mut(seat);
+                let changes = continuing && seat.how() == How::Prefill;
+                seat.instruct |= changes;
+                changes
             }
-            Some(Remedy::StripReasoning) if !seat.strip_reasoning => {
-                seat.strip_reasoning = true;
-                true
-            }
-            Some(Remedy::Drop(field)) if seat.drops.len() < DROPS && !seat.drops.contains(field) => {
-                seat.drops.push(field.clone());
-                true
-            }
-            _ => false,
-        }
+            // What is asked cannot be left out of the question.
+            Remedy::Lacks(modality) if self.policy.asked_in.has(*modality) => false,
+            remedy => self.plan.seat_mut(seat).form.learn(remedy),
+        };
+        changed && self.plan.repair(seat)
     }
 
     /// Whether what was told can be gone on from.
@@ -349,8 +343,7 @@ impl Relay {
         }
         let carry = Carry {
             origin,
-            strip_reasoning: seat.strip_reasoning,
-            drops: seat.drops.clone(),
+            form: seat.form.clone(),
             last_message_only: level.history == History::LastUserMessage && index > 0,
         };
         (carry, sieve)
@@ -374,6 +367,3 @@ fn says_nothing(step: &Step) -> bool {
 pub(super) fn empty() -> Failure {
     Failure::new(Kind::EmptyTurn, Stage::Streaming).saying("the answer is empty")
 }
-
-/// The most fields that a target may refuse in one turn, one after another.
-const DROPS: usize = 4;

@@ -5,7 +5,7 @@
 
 use super::Check;
 use super::calls::{Differs, Replay};
-use crate::event::{Event, Finish, Step};
+use crate::event::{self, Event, Extra, Finish, Place, Step};
 use crate::failure::{Failure, Kind, Stage};
 use crate::routing::Delivery;
 use crate::turn::is_whole;
@@ -42,6 +42,8 @@ struct Held {
     /// Its id and name; `None` if it was opened before the holding began.
     opened: Option<(String, String)>,
     args: String,
+    /// What it holds besides.
+    besides: Vec<Box<Extra>>,
     closed: bool,
 }
 
@@ -149,7 +151,8 @@ impl Sieve {
 
     fn passes(&self, event: &Event) -> bool {
         match event {
-            Event::Text { .. } | Event::Refusal { .. } | Event::Identity(_) | Event::Extra(_) => true,
+            Event::Extra(extra) => !matches!(extra.place, Place::Call { .. }),
+            Event::Text { .. } | Event::Refusal { .. } | Event::Identity(_) => true,
             Event::Reasoning { .. } | Event::Signature { .. } | Event::Thinking(_) => !self.muted,
             Event::ToolArgs { .. } => self.calls == Calls::Stream && self.replay.is_none(),
             Event::Alive
@@ -163,6 +166,11 @@ impl Sieve {
     fn event(&mut self, event: Event, hold: bool, told: &mut Step) -> Result<(), Box<Failure>> {
         match event {
             Event::Alive | Event::Usage(_) => {}
+            // What a call holds besides goes with the call.
+            Event::Extra(ref extra) if matches!(extra.place, Place::Call { .. }) => {
+                self.decide_on_calls(hold);
+                self.call(event, told)?;
+            }
             Event::Identity(_) | Event::Extra(_) => told.events.push(event),
             Event::Reasoning { .. } | Event::Signature { .. } | Event::Thinking(_) => {
                 if self.muted {
@@ -187,9 +195,7 @@ impl Sieve {
             }
             Event::ToolOpen { choice, .. } => {
                 self.close_seam(choice, hold, told)?;
-                if let Calls::Ask(delivery) = self.calls {
-                    self.calls = if hold && delivery == Delivery::Hold { Calls::Hold } else { Calls::Stream };
-                }
+                self.decide_on_calls(hold);
                 self.call(event, told)?;
             }
             Event::ToolArgs { .. } | Event::ToolClose { .. } => self.call(event, told)?,
@@ -286,6 +292,12 @@ impl Sieve {
 
     // --- tool calls ---
 
+    fn decide_on_calls(&mut self, hold: bool) {
+        if let Calls::Ask(delivery) = self.calls {
+            self.calls = if hold && delivery == Delivery::Hold { Calls::Hold } else { Calls::Stream };
+        }
+    }
+
     fn call(&mut self, event: Event, told: &mut Step) -> Result<(), Box<Failure>> {
         let event = match &mut self.replay {
             Some(replay) => replay.sift(event).map_err(differs)?,
@@ -310,6 +322,14 @@ impl Sieve {
                 self.held(choice, call).args.push_str(&args);
             }
             Event::ToolClose { choice, call } => self.held(choice, call).closed = true,
+            Event::Extra(extra) => {
+                if let Place::Call { choice, call } = extra.place {
+                    self.held_bytes +=
+                        extra.fields.iter().map(|(name, field)| name.len() + event::weight_of(field)).sum::<usize>();
+                    self.held_bytes += size_of::<Extra>();
+                    self.held(choice, call).besides.push(extra);
+                }
+            }
             _ => {}
         }
         self.bound(self.held_bytes)
@@ -320,7 +340,14 @@ impl Sieve {
         let known = self.held.iter().rposition(|held| held.choice == choice && held.call == call);
         let at = known.unwrap_or_else(|| {
             self.held_bytes += size_of::<Held>();
-            self.held.push(Held { choice, call, opened: None, args: String::new(), closed: false });
+            self.held.push(Held {
+                choice,
+                call,
+                opened: None,
+                args: String::new(),
+                besides: Vec::new(),
+                closed: false,
+            });
             self.held.len() - 1
         });
         &mut self.held[at]
@@ -357,7 +384,8 @@ impl Sieve {
     /// Tells the held calls of `choice`, each whole.
     fn release(&mut self, choice: u32, told: &mut Step) {
         for held in self.held.extract_if(.., |held| held.choice == choice) {
-            let Held { choice, call, opened, args, closed } = held;
+            let Held { choice, call, opened, args, besides, closed } = held;
+            told.events.extend(besides.into_iter().map(Event::Extra));
             if let Some((id, name)) = opened {
                 told.events.push(Event::ToolOpen { choice, call, id, name });
             }

@@ -4,6 +4,7 @@
 pub mod plan;
 
 use crate::chat::DialectId;
+use crate::chat::modality::Modalities;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,6 +27,8 @@ pub struct Target {
     pub max_output: Option<u64>,
     /// Request fields that it does not take, in its own dialect's names.
     pub drops: Vec<String>,
+    /// The kinds of content that it takes besides text; `None`: nobody said.
+    pub inputs: Option<Modalities>,
     /// It thinks before it speaks.
     pub reasons: bool,
     /// It answers alike when asked alike (for structured output in `stream` mode).
@@ -296,11 +299,17 @@ impl Target {
             context_window: None,
             max_output: None,
             drops: Vec::new(),
+            inputs: None,
             reasons: false,
             deterministic: false,
             quality: 1,
             domains: Vec::new(),
         }
+    }
+
+    /// The kinds of content that it is known not to take.
+    pub fn lacks(&self) -> Modalities {
+        self.inputs.map_or(Modalities::NONE, |inputs| Modalities::ALL.without(inputs))
     }
 
     /// Whether the two share a failure domain.

@@ -4,6 +4,7 @@
 //! attempt failed beyond what changes the order.
 
 use super::{Target, Timeouts};
+use crate::turn::form::Form;
 use crate::turn::resume::How;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,6 +20,8 @@ pub struct Candidate {
     pub how: How,
     /// It repeats a prefilled text before it goes on.
     pub echoes: bool,
+    /// The form in which it takes requests, as far as that is known of earlier ones.
+    pub form: Form,
     /// It thinks before it speaks, by itself or because the request asks for it.
     pub reasons: bool,
     /// How long after the send a challenger starts, if it has made no progress; `None`: none does.
@@ -62,10 +65,10 @@ pub struct Seat {
     pub counted: bool,
     /// Use the instruct continuation, whatever the candidate says.
     pub instruct: bool,
-    /// Leave reasoning out of the history.
-    pub strip_reasoning: bool,
-    /// Request fields that it refused.
-    pub drops: Vec<String>,
+    /// The form in which it takes the request, with what it refused in this turn.
+    pub form: Form,
+    /// How often it was asked again in another form.
+    pub repairs: u32,
 }
 
 /// When a target may be asked again with some hope.
@@ -224,6 +227,19 @@ impl Plan {
         self.retries += u32::from(std::mem::take(&mut self.seats[index].paid));
     }
 
+    /// Takes back that an attempt at `index` was opened: it was refused for its form, and is made again in another. A
+    /// seat does so [`REPAIRS`] times at most. `false`: no more.
+    pub fn repair(&mut self, index: usize) -> bool {
+        let seat = &mut self.seats[index];
+        let may = seat.repairs < REPAIRS;
+        if may {
+            seat.repairs += 1;
+            self.opens += 1;
+            seat.tries = seat.tries.saturating_sub(1);
+        }
+        may
+    }
+
     /// Whether another attempt may be opened at all.
     pub fn may_open(&self) -> bool {
         self.opens > 0
@@ -235,6 +251,7 @@ impl Plan {
 impl Seat {
     fn new(candidate: Candidate) -> Self {
         Self {
+            form: candidate.form.clone(),
             candidate,
             state: State::Fresh,
             first_sent: None,
@@ -244,8 +261,7 @@ impl Seat {
             paid: false,
             counted: false,
             instruct: false,
-            strip_reasoning: false,
-            drops: Vec::new(),
+            repairs: 0,
         }
     }
 
@@ -272,12 +288,15 @@ impl Candidate {
             timeouts,
             how: How::Instruct,
             echoes: false,
+            form: Form::default(),
             hedge_after: None,
             normal_gap: Duration::ZERO,
         }
     }
 }
 
+/// So often a target is asked again in another form within a turn: some servers name one unknown field at a time.
+const REPAIRS: u32 = 12;
 /// So often a turn waits for what waiting heals, if each wait costs no retry because the target rests.
 const WAITS: u32 = 64;
 

@@ -76,6 +76,10 @@ impl Told {
             }
             Event::ToolOpen { choice: 0, call, id, name: function } => {
                 self.thinking = false;
+                if let Some(Part::ToolCall { name, .. }) = self.call(*call).map(|piece| &mut piece.part) {
+                    name.clone_from(function);
+                    return;
+                }
                 let id = if id.is_empty() { name(*call) } else { id.clone() };
                 let part = Part::ToolCall { id, name: function.clone(), args: String::new() };
                 self.open.push((*call, self.pieces.len()));

@@ -3,6 +3,7 @@
 //! [`Turn`] absorbs what is *emitted*, never what is merely received: whatever decides about going on (what to quote,
 //! whether anything was said, whether a call is out) asks the truth about the client. It knows no provider.
 
+pub mod form;
 pub mod resume;
 mod script;
 pub mod seam;

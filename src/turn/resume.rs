@@ -1,5 +1,6 @@
 //! What an attempt is to do: answer from the start, or go on where the turn stopped.
 
+use super::form::Form;
 use super::script;
 use std::sync::Arc;
 
@@ -8,10 +9,8 @@ use std::sync::Arc;
 pub struct Carry {
     /// From the start, or from where the turn stopped.
     pub origin: Origin,
-    /// Leave earlier reasoning out of the history: its signature was refused.
-    pub strip_reasoning: bool,
-    /// Request fields to leave out besides the target's own `drops`.
-    pub drops: Vec<String>,
+    /// The form in which the target takes it, as far as that was learnt.
+    pub form: Form,
     /// Only the last user message of the history.
     pub last_message_only: bool,
 }
@@ -60,7 +59,7 @@ pub struct Anchor {
 impl Carry {
     /// From the start.
     pub fn fresh() -> Self {
-        Self { origin: Origin::Fresh, strip_reasoning: false, drops: Vec::new(), last_message_only: false }
+        Self { origin: Origin::Fresh, form: Form::default(), last_message_only: false }
     }
 }
 

@@ -12,8 +12,8 @@ pub(super) fn hush(mut signal: Signal, secrets: &[&Redactor]) -> Signal {
     match &mut signal {
         Signal::Failed(failure) => {
             failure.said = std::mem::take(&mut failure.said).without(secrets);
-            if let Some(Remedy::Drop(field)) = &mut failure.remedy {
-                *field = clean(std::mem::take(field), secrets);
+            if let Some(Remedy::Drop { fields, .. } | Remedy::DropInside(fields)) = &mut failure.remedy {
+                fields.iter_mut().for_each(|field| *field = clean(std::mem::take(field), secrets));
             }
         }
         Signal::Step(step) => hush_step(step, secrets),

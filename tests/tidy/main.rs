@@ -42,12 +42,13 @@ const FLOORS: [(&str, u32); 26] = [
 ];
 
 /// Imports within a floor, each with its reason. Together they must not make a circle.
-const NEIGHBOURS: [(&str, &str, &str); 12] = [
+const NEIGHBOURS: [(&str, &str, &str); 13] = [
     ("admin", "server", "it listens in the same way, behind the same door"),
     ("bench", "server", "it measures a gateway that serves"),
     ("bounds", "chat", "it counts what a request consists of"),
     ("event", "chat", "an event names the dialect of what has no common form"),
     ("event", "failure", "a signal may be a failure"),
+    ("failure", "chat", "a remedy names a kind of content that a target does not take"),
     ("failure", "words", "secrets are taken out of a provider's words before they are cut"),
     ("health", "chat", "what an attempt said is weighed in the tokens of a prompt"),
     ("health", "event", "what an attempt says is what its target is judged by"),

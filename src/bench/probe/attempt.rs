@@ -5,7 +5,7 @@ use super::line::Way;
 use crate::chat::Request;
 use crate::dialect::{self, Expect, Provider};
 use crate::event::{Event, Signal, Step};
-use crate::failure::{Failure, Kind, Remedy, Stage};
+use crate::failure::{Failure, Kind, Stage};
 use crate::routing::Target;
 use crate::turn::resume::Carry;
 use crate::upstream::{Call, Upstream};
@@ -22,6 +22,8 @@ pub(in crate::bench) struct Asker {
     provider: &'static dyn Provider,
     /// What the target was found not to take.
     carry: Carry,
+    /// How often it was asked again in another form.
+    repairs: u32,
     patience: Patience,
     connect: Duration,
     error_body: Duration,
@@ -98,6 +100,7 @@ impl Asker {
             secrets: way.secrets.clone(),
             provider,
             carry: Carry::fresh(),
+            repairs: 0,
             patience,
             connect: clocks.connect,
             error_body: clocks.error_body,
@@ -110,10 +113,8 @@ impl Asker {
         match self.hear(request).await {
             Ok(times) => Ended::Whole(times),
             Err(failure) => match &failure.remedy {
-                Some(Remedy::Drop(field))
-                    if self.carry.drops.len() < MOST_DROPS && !self.carry.drops.contains(field) =>
-                {
-                    self.carry.drops.push(field.clone());
+                Some(remedy) if self.repairs < MOST_REPAIRS && self.carry.form.learn(remedy) => {
+                    self.repairs += 1;
                     Ended::Again
                 }
                 _ => Ended::Failed(failure),
@@ -220,7 +221,7 @@ impl Hearing {
 }
 
 /// The most request fields that are left out for one target.
-const MOST_DROPS: usize = 4;
+const MOST_REPAIRS: u32 = 4;
 
 /// Bytes of an answer's text past which no more of it is kept.
 const MOST_TEXT: usize = 1 << 16;

@@ -135,7 +135,7 @@ fn a_silent_file_gets_the_documented_defaults() {
     assert_eq!(*level, expected);
     let target = &level.chain[0].target;
     assert_eq!((target.quality, target.continuation, target.reasons), (1, Continuation::Auto, false));
-    assert_eq!((target.context_window, target.max_output, target.drops.len()), (None, None, 0));
+    assert_eq!((target.context_window, target.max_output, target.drops.len(), target.inputs), (None, None, 0, None));
     assert_eq!((&*target.issuer, target.deterministic, level.chain[0].timeouts), ("va", false, clocks));
 
     assert_eq!(tenants, None);

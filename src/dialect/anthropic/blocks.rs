@@ -117,8 +117,13 @@ impl Decoder {
                 if name.len() > MAX_NAME {
                     return Err(malformed("the name of a tool call is longer than any function's"));
                 }
+                let input = block.shift_remove("input");
+                block.shift_remove("type");
+                block.retain(|_, field| !field.is_null());
+                // What a call holds besides (`caller`) is told together with it.
+                extra(Place::Call { choice: 0, call }, block, false, step);
                 step.events.push(Event::ToolOpen { choice: 0, call, id, name });
-                let input = match block.remove("input") {
+                let input = match input {
                     Some(Value::Object(input)) if !input.is_empty() => Some(Value::Object(input).to_string()),
                     Some(Value::String(input)) if !input.is_empty() => Some(input),
                     _ => None,

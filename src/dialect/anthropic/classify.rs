@@ -4,6 +4,7 @@
 //! wording where the type is too wide, then the status. Types and statuses are of the vendor's page on errors; wordings
 //! are those seen in the field, the clouds' included.
 
+use crate::dialect::repair::{self, Refused};
 use crate::failure::{Failure, Kind, Remedy, Said, Stage};
 use crate::retry_after;
 use http::HeaderMap;
@@ -41,9 +42,10 @@ pub(super) fn response(status: u16, headers: &HeaderMap, body: &[u8]) -> Failure
         0..=399 => Kind::Framing,
         400.. => kind(Some((status, headers)), &said),
     };
+    let (kind, remedy) = repairable(kind, &said);
     let mut failure = Failure::new(kind, Stage::Refused);
     failure.status = Some(status);
-    failure.remedy = remedy(kind, &said);
+    failure.remedy = remedy;
     failure.retry_at = match kind {
         Kind::RateLimited | Kind::Overloaded | Kind::ServerError | Kind::QuotaExhausted => {
             retry_after::from_headers(headers)
@@ -57,9 +59,9 @@ pub(super) fn response(status: u16, headers: &HeaderMap, body: &[u8]) -> Failure
 /// An error inside a stream: the data of the event that tells it.
 pub(super) fn event(data: &[u8]) -> Failure {
     let said = said(data);
-    let kind = kind(None, &said);
+    let (kind, remedy) = repairable(kind(None, &said), &said);
     let mut failure = Failure::new(kind, Stage::Streaming);
-    failure.remedy = remedy(kind, &said);
+    failure.remedy = remedy;
     failure.said = said;
     failure
 }
@@ -131,13 +133,6 @@ const NO_CREDIT: &[&str] =
     &["credit balance is too low", "reached your specified api usage limits", "exceeded your current quota"];
 const FILTERED: &[&str] =
     &["blocked by content filtering", "content filtering policy", "violates our usage policy", "content policy"];
-const PREFILL: &[&str] = &[
-    "does not support assistant message prefill",
-    "must end with a user message",
-    "final assistant content cannot end with trailing whitespace",
-    "prefilling assistant messages is not supported",
-    "pre-filling",
-];
 const UNSUPPORTED: &[&str] = &[
     "extra inputs are not permitted",
     "not supported",
@@ -145,32 +140,39 @@ const UNSUPPORTED: &[&str] = &[
     "unsupported",
     "is deprecated",
     "not available",
-    "cannot both be specified",
     "not permitted",
 ];
 
-fn remedy(kind: Kind, said: &Said) -> Option<Remedy> {
+/// Makes a refusal of the request's form what it is: one that has a remedy.
+fn repairable(kind: Kind, said: &Said) -> (Kind, Option<Remedy>) {
     if kind != Kind::BadRequest {
-        return None;
+        return (kind, None);
     }
+    match remedy(said) {
+        Some(remedy) => (Kind::Repairable, Some(remedy)),
+        None => (kind, None),
+    }
+}
+
+fn remedy(said: &Said) -> Option<Remedy> {
     let message = said.message.to_ascii_lowercase();
     let says = |words: &[&str]| words.iter().any(|w| message.contains(w));
-    if says(PREFILL) {
-        return Some(Remedy::Instruct);
+    let drop = |field: &str| Remedy::Drop { fields: vec![field.to_owned()], lasting: true };
+    if says(&["cannot both be specified"]) {
+        return Some(drop("top_p"));
     }
-    let thinking_block = says(&["signature", "redacted_thinking", "thinking block", "`thinking` block"])
-        && says(&["invalid", "signature", "cannot be modified", "expected", "must start with", "prefix"]);
-    if thinking_block {
+    // A block of thinking without its signature, or one that is missed where a call begins.
+    if says(&["signature", "redacted_thinking"]) && says(&["field required", "expected"]) {
         return Some(Remedy::StripReasoning);
     }
-    if !says(UNSUPPORTED) {
-        return None;
-    }
-    if message.contains("cannot both be specified") {
-        return Some(Remedy::Drop("top_p".to_owned()));
-    }
     let named = if said.param.is_empty() { field(&message) } else { field(&said.param.to_ascii_lowercase()) };
-    named.map(|f| Remedy::Drop(f.to_owned()))
+    if let Some(field) = named.filter(|_| says(UNSUPPORTED)) {
+        return Some(drop(field));
+    }
+    // This API has no such forms.
+    let foreign = |remedy: &Remedy| matches!(remedy, Remedy::Alternate | Remedy::Flat | Remedy::ToolText);
+    let refused = Refused { message: &said.message, code: &said.code, param: &said.param };
+    repair::remedy(&refused).filter(|remedy| !foreign(remedy))
 }
 
 /// The optional field that a message is about: the one that it names first, in quotes or before a colon.

@@ -37,6 +37,8 @@ struct Encoder<S> {
     next: u32,
     /// Calls that began while another was open; they wait for it to close.
     waiting: VecDeque<Call>,
+    /// Fields of calls that are to be opened.
+    besides: Vec<(u32, Map<String, Value>)>,
     /// How many calls the client was given.
     calls: usize,
     /// The model refused in words.
@@ -139,6 +141,7 @@ impl<S: Sink> Encoder<S> {
             open: None,
             next: 0,
             waiting: VecDeque::new(),
+            besides: Vec::new(),
             calls: 0,
             refused: false,
             finish: None,
@@ -207,6 +210,19 @@ impl<S: Sink> Encoder<S> {
             Place::Top if self.begun => event::keep(&mut self.beside, fields.clone(), FIELD),
             Place::Top => event::keep(&mut self.head.extra, fields.clone(), FIELD),
             Place::Choice(_) => event::keep(&mut self.last, fields.clone(), FIELD),
+            Place::Call { call, .. } => {
+                let at = self.besides.iter().position(|(of, _)| *of == call);
+                match at {
+                    Some(at) => event::keep(&mut self.besides[at].1, fields.clone(), FIELD),
+                    None if self.besides.len() < STASHED => {
+                        let mut kept = Map::new();
+                        event::keep(&mut kept, fields.clone(), FIELD);
+                        self.besides.push((call, kept));
+                    }
+                    None => {}
+                }
+            }
+            Place::Names => {}
             Place::Delta(_) => {
                 if matches!(self.open, Some(Kind::Text | Kind::Thinking | Kind::Other)) {
                     self.sink.delta(self.next - 1, Delta::Other(fields), out);
@@ -273,13 +289,26 @@ impl<S: Sink> Encoder<S> {
     }
 
     fn call(&mut self, call: u32, id: &str, name: &str, out: &mut BytesMut) {
+        // More of its name, which a client knows as it began.
+        if self.open == Some(Kind::Tool(call)) {
+            return;
+        }
+        if let Some(waiting) = self.waiting.iter_mut().find(|waiting| waiting.call == call) {
+            return name.clone_into(&mut waiting.name);
+        }
         let id = if id.is_empty() { call_id(self.head.minted, call) } else { id.to_owned() };
         if matches!(self.open, Some(Kind::Tool(_))) {
             self.waiting.push_back(Call { call, id, name: name.to_owned(), args: String::new(), closed: false });
         } else {
             self.calls += 1;
-            self.start(Kind::Tool(call), &Opening::Tool { id: &id, name }, out);
+            let rest = self.besides_of(call);
+            self.start(Kind::Tool(call), &Opening::Tool { id: &id, name, rest: &rest }, out);
         }
+    }
+
+    fn besides_of(&mut self, call: u32) -> Map<String, Value> {
+        let at = self.besides.iter().position(|(of, _)| *of == call);
+        at.map(|at| self.besides.swap_remove(at).1).unwrap_or_default()
     }
 
     /// Writes waiting calls until one is open that is not complete.
@@ -287,7 +316,8 @@ impl<S: Sink> Encoder<S> {
         while let Some(waiting) = self.waiting.pop_front() {
             let Call { call, id, name, args, closed } = waiting;
             self.calls += 1;
-            self.start(Kind::Tool(call), &Opening::Tool { id: &id, name: &name }, out);
+            let rest = self.besides_of(call);
+            self.start(Kind::Tool(call), &Opening::Tool { id: &id, name: &name, rest: &rest }, out);
             if !args.is_empty() {
                 self.sink.delta(self.next - 1, Delta::Args(&args), out);
             }
@@ -367,6 +397,8 @@ impl Head {
 
 /// The most bytes of a field that waits for the head or the end of the message.
 const FIELD: usize = 256 << 10;
+/// The most calls whose fields are kept until they open.
+const STASHED: usize = 256;
 
 /// The id of a call whose provider gave it none.
 pub(super) fn call_id(minted: u128, call: u32) -> String {

@@ -6,7 +6,7 @@
 //! says so, and a result without a call becomes plain text.
 
 use super::upstream::Dropped;
-use crate::chat::{DialectId, Media, Message, Part, Request, Role};
+use crate::chat::{DialectId, Media, Message, Part, Request, Role, media_type};
 use serde_json::{Map, Value, json};
 use std::collections::{HashMap, VecDeque};
 
@@ -146,12 +146,13 @@ pub(super) fn text_block(part: &Part) -> Option<Value> {
 }
 
 fn source(media: &Media) -> Value {
-    let (kind, data) = match media {
+    let inline = match media {
+        Media::Url(url) => Media::of_url(url),
+        Media::Data { kind, data } => Media::Data { kind: media_type(kind), data: data.clone() },
+    };
+    let (kind, data) = match &inline {
         Media::Data { kind, data } => (kind.as_str(), data.as_str()),
-        Media::Url(url) => match url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,")) {
-            Some((kind, data)) => (kind, data),
-            None => return json!({"type": "url", "url": url}),
-        },
+        Media::Url(url) => return json!({"type": "url", "url": url}),
     };
     // A document of plain text is not sent as base64 here.
     if kind.starts_with("text/")

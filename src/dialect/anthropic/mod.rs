@@ -11,6 +11,7 @@ mod client;
 pub mod count;
 mod decode;
 mod encoder;
+mod forms;
 mod history;
 mod native;
 mod past;
@@ -26,6 +27,7 @@ mod whole;
 
 use super::history::History;
 use super::{Client, Credential, Decode, Dialect, Encode, Expect, Framing, Provider, Refusal, Reply, WireRequest};
+use crate::chat::modality::{Modalities, Modality};
 use crate::chat::{DialectId, Request};
 use crate::event::Step;
 use crate::failure::{Failure, Kind, Stage};
@@ -98,6 +100,10 @@ impl Provider for Anthropic {
             _ => Err(Failure::new(Kind::Framing, Stage::Streaming)
                 .saying("the body is neither an event stream nor a message of this API")),
         }
+    }
+
+    fn inputs(&self) -> Modalities {
+        [Modality::Image, Modality::File].into_iter().collect()
     }
 
     fn how(&self, model: &str) -> How {

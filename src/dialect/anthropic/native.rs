@@ -12,7 +12,7 @@ pub(super) fn body(request: &Request, carry: &Carry) -> Map<String, Value> {
     {
         last_user_message(messages);
     }
-    if carry.strip_reasoning {
+    if carry.form.strip_reasoning {
         strip_reasoning(&mut body);
     }
     body

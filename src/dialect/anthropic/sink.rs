@@ -8,7 +8,7 @@ pub(super) enum Opening<'a> {
     Text,
     Thinking,
     Redacted(&'a str),
-    Tool { id: &'a str, name: &'a str },
+    Tool { id: &'a str, name: &'a str, rest: &'a Map<String, Value> },
     Other(&'a Map<String, Value>),
 }
 
@@ -60,7 +60,15 @@ pub(super) fn block(opening: &Opening<'_>) -> Value {
         Opening::Text => json!({"type": "text", "text": ""}),
         Opening::Thinking => json!({"type": "thinking", "thinking": "", "signature": ""}),
         Opening::Redacted(data) => json!({"type": "redacted_thinking", "data": data}),
-        Opening::Tool { id, name } => json!({"type": "tool_use", "id": id, "name": name, "input": {}}),
+        Opening::Tool { id, name, rest } => {
+            let mut block = json!({"type": "tool_use", "id": id, "name": name, "input": {}});
+            if let Value::Object(block) = &mut block {
+                for (field, value) in *rest {
+                    block.entry(field).or_insert_with(|| value.clone());
+                }
+            }
+            block
+        }
         Opening::Other(block) => json!(block),
     }
 }

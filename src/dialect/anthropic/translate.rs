@@ -70,8 +70,11 @@ pub(super) fn body(request: &Request, model: Model, carry: &Carry, dropped: &mut
     for field in ["model", "max_tokens", "stream"] {
         body.insert(field.to_owned(), Value::Null);
     }
-    let select =
-        Select { last_only: carry.last_message_only, strip_reasoning: carry.strip_reasoning, prefill: model.prefill };
+    let select = Select {
+        last_only: carry.last_message_only,
+        strip_reasoning: carry.form.strip_reasoning,
+        prefill: model.prefill,
+    };
     let mut system: Vec<Value> = request.system.iter().filter_map(history::text_block).collect();
     let messages = history::messages(request, select, dropped);
     match system.as_mut_slice() {

@@ -5,9 +5,9 @@
 //! most, and a continuation adds its tail to the messages and nothing anywhere else.
 
 use super::quirks::{self, Model, Sampling};
-use super::{native, thinking, translate};
+use super::{forms, native, thinking, translate};
 use crate::chat::{DialectId, Request, tokens};
-use crate::dialect::{WireRequest, note};
+use crate::dialect::{WireRequest, note, unsayable};
 use crate::failure::{Failure, Kind, Stage};
 use crate::routing::Target;
 use crate::turn::resume::{Carry, Continue, How, Origin};
@@ -32,6 +32,9 @@ const ANCHOR_SLACK: u64 = 16;
 pub(super) fn encode(request: &Request, target: &Target, carry: &Carry) -> Result<WireRequest, Failure> {
     let model = quirks::model(&target.model);
     let native = request.origin == DialectId::Anthropic;
+    if !native && !request.asks_in(DialectId::Anthropic) {
+        return Err(unsayable());
+    }
     let mut dropped = Dropped::new(request.origin);
     let mut body =
         if native { native::body(request, carry) } else { translate::body(request, model, carry, &mut dropped) };
@@ -45,12 +48,13 @@ pub(super) fn encode(request: &Request, target: &Target, carry: &Carry) -> Resul
         Origin::Continue(on) => go_on(&mut body, on, model, native, &mut dropped),
     }
     suit(&mut body, model, &mut dropped);
+    forms::suit(&mut body, &carry.form, target.lacks(), native, &mut dropped);
     thinking::settle(&mut body, model, limit < asked, !native, &mut dropped);
     if !native {
         unheat(&mut body, &mut dropped);
     }
-    for field in target.drops.iter().chain(&carry.drops) {
-        if !REQUIRED.contains(&field.as_str()) && remove(&mut body, field) {
+    for field in target.drops.iter().map(String::as_str).chain(carry.form.drops()) {
+        if !REQUIRED.contains(&field) && remove(&mut body, field) {
             dropped.field(field);
         }
     }
@@ -89,16 +93,16 @@ fn unasked(body: &Map<String, Value>, target: &Target) -> u64 {
 }
 
 fn limit(asked: u64, target: &Target, carry: &Carry) -> u64 {
+    let most = [target.max_output, carry.form.cap()].into_iter().flatten().min().unwrap_or(u64::MAX);
     let Origin::Continue(on) = &carry.origin else {
         // Zero is a request too: it warms the prompt cache.
-        return target.max_output.map_or(asked, |most| asked.min(most));
+        return asked.min(most);
     };
     let repeats = match on.how {
         How::Instruct => tokens(&on.anchor.text) + ANCHOR_SLACK,
         How::Prefill => 0,
     };
-    let left = asked.saturating_sub(on.tokens).saturating_add(repeats);
-    target.max_output.map_or(left, |most| left.min(most)).max(1)
+    asked.saturating_sub(on.tokens).saturating_add(repeats).min(most).max(1)
 }
 
 /// The tail of a continuation. It thinks as little as the model allows: the client is past that.

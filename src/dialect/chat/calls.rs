@@ -7,11 +7,13 @@
 //! calls from 0 without gaps.
 
 use super::halves::Halves;
-use super::wire::Entry;
+use super::wire::{Entry, Rest, is_void, value};
 use crate::bounds::Excess;
+use crate::chat::DialectId;
 use crate::dialect::Expect;
-use crate::event::Event;
+use crate::event::{self, Event, Extra, Place};
 use crate::failure::{Failure, Kind, Stage};
+use serde_json::{Map, Value};
 use smallvec::SmallVec;
 use std::ops::Range;
 
@@ -51,6 +53,8 @@ struct Call {
     repeat: Option<usize>,
     halves: Halves,
     closed: bool,
+    /// Fields that nobody here knows and that were not told yet.
+    rest: Map<String, Value>,
 }
 
 /// Follows JSON text to see where its first object or array ends.
@@ -99,19 +103,21 @@ impl Calls {
             Some(function) => (function.name.as_str(), function.args()),
             None => ("", "".into()),
         };
-        if id.is_empty() && name.is_empty() && args.is_empty() {
+        let rest = rest(entry, marked);
+        if id.is_empty() && name.is_empty() && args.is_empty() && (rest.is_empty() || self.calls.is_empty()) {
             return Ok(());
         }
         if name.len() > MAX_NAME {
             return Err(malformed("the name of a tool call is longer than any function's"));
         }
         self.bytes = self.bytes.saturating_add(id.len() + name.len() + args.len());
+        self.bytes = self.bytes.saturating_add(rest.values().map(event::weight_of).sum());
         if self.bytes > self.most.1 {
             let most = self.most.1;
             let failure = Failure::new(Kind::Framing, Stage::Streaming);
             return Err(failure.saying(format!("tool calls of more than limits.max_turn ({most} bytes)")));
         }
-        let at = match self.locate(index, id, name, &args)? {
+        let at = match self.locate(index, id, name, &args) {
             Where::At(at) => at,
             Where::New => {
                 self.close_whole(choice, out);
@@ -124,6 +130,7 @@ impl Calls {
             }
         };
         let Some(call) = self.calls.get_mut(at) else { return Ok(()) };
+        event::keep(&mut call.rest, rest, EXTRA);
         if call.ordinal.is_none() {
             if call.id.is_empty() {
                 id.clone_into(&mut call.id);
@@ -132,9 +139,20 @@ impl Calls {
                 name.clone_into(&mut call.name);
                 call.ordinal = Some(self.told);
                 self.told += 1;
+                // The client is told of it together with the call.
+                call.tell_rest(choice, out);
                 out.push(Event::ToolOpen { choice, call: self.told - 1, id: call.id.clone(), name: call.name.clone() });
             }
         }
+        if let Some(ordinal) = call.ordinal.filter(|_| !name.is_empty() && call.name != name && call.args.is_empty()) {
+            // In pieces, or anew and longer each time.
+            call.name = if name.starts_with(&call.name) { name.to_owned() } else { format!("{}{name}", call.name) };
+            if call.name.len() > MAX_NAME {
+                return Err(malformed("the name of a tool call is longer than any function's"));
+            }
+            out.push(Event::ToolOpen { choice, call: ordinal, id: call.id.clone(), name: call.name.clone() });
+        }
+        call.tell_rest(choice, out);
         call.index = call.index.or(index);
         if !args.is_empty() {
             if marked || !call.halves.is_empty() {
@@ -173,8 +191,16 @@ impl Calls {
         Ok(())
     }
 
-    fn locate(&self, index: Option<u64>, id: &str, name: &str, args: &str) -> Result<Where, Failure> {
+    fn locate(&self, index: Option<u64>, id: &str, name: &str, args: &str) -> Where {
         let calls = &self.calls;
+        // A call of which only arguments came so far is now named.
+        if !(id.is_empty() && name.is_empty()) {
+            let anonymous = |c: &Call| c.ordinal.is_none() && c.id.is_empty();
+            let here = |c: &Call| index.is_none() || c.index.is_none() || c.index == index;
+            if let Some(at) = calls.iter().position(|c| anonymous(c) && here(c)) {
+                return Where::At(at);
+            }
+        }
         let open_here = || {
             let open = |c: &Call| !c.closed;
             let here = index.and_then(|i| calls.iter().rposition(|c| open(c) && c.index == Some(i)));
@@ -185,35 +211,38 @@ impl Calls {
                 // Another index and a name: a provider that gives all its calls the same id.
                 let alike =
                     !name.is_empty() && index.is_some() && calls[at].index.is_some() && calls[at].index != index;
-                return Ok(if alike { Where::New } else { Where::At(at) });
+                return if alike { Where::New } else { Where::At(at) };
             }
             // A fresh id without a name, but with arguments, is a fragment of a provider that draws an id for each; a
             // call could not be made of it anyway.
             if name.is_empty() && !args.is_empty() {
                 let same = index.and_then(|i| calls.iter().rposition(|c| !c.closed && c.index == Some(i)));
                 if let Some(at) = same.filter(|at| !calls[*at].json.whole) {
-                    return Ok(Where::At(at));
+                    return Where::At(at);
                 }
             }
-            return Ok(Where::New);
+            return Where::New;
         }
         if !name.is_empty() {
             let at = match index {
                 Some(i) => calls.iter().rposition(|c| c.index == Some(i)),
                 None => calls.len().checked_sub(1),
             };
-            let Some(at) = at else { return Ok(Where::New) };
+            let Some(at) = at else { return Where::New };
             let call = &calls[at];
             let unnamed = call.ordinal.is_none();
-            let same = call.name == name;
+            // The rest of a name, before anything else of the call came.
+            let rest = index.is_some() && id.is_empty() && !call.closed && call.args.is_empty();
+            let same = call.name == name || rest;
             // A name repeated with other arguments than the whole ones before is the next call of that function.
             let next = call.json.whole && !args.is_empty() && !call.is_placeholder() && args.trim() != call.trimmed();
-            return Ok(if unnamed || (same && !next) { Where::At(at) } else { Where::New });
+            return if unnamed || (same && !next) { Where::At(at) } else { Where::New };
         }
         let closed_here = || index.and_then(|i| calls.iter().rposition(|c| c.index == Some(i)));
         match open_here().or_else(closed_here).or_else(|| calls.len().checked_sub(1)) {
-            Some(at) => Ok(Where::At(at)),
-            None => Err(malformed("arguments of a tool call came before the call")),
+            Some(at) => Where::At(at),
+            // Its name comes later.
+            None => Where::New,
         }
     }
 }
@@ -278,6 +307,14 @@ impl Call {
         Ok(())
     }
 
+    /// Tells of fields without a common form.
+    fn tell_rest(&mut self, choice: u32, out: &mut Events) {
+        if let Some(call) = self.ordinal.filter(|_| !self.rest.is_empty()) {
+            let (place, fields) = (Place::Call { choice, call }, std::mem::take(&mut self.rest));
+            out.push(Event::Extra(Box::new(Extra { dialect: DialectId::Chat, place, fields, bound: false })));
+        }
+    }
+
     /// Tells what of the arguments is not told yet; a placeholder only if `last`.
     fn tell(&mut self, choice: u32, last: bool, out: &mut Events) {
         let Some(call) = self.ordinal else { return };
@@ -334,6 +371,20 @@ impl Json {
 
 // === helpers ===
 
+/// The fields of a call that nobody here knows.
+fn rest(entry: &Entry<'_>, marked: bool) -> Map<String, Value> {
+    let known = |fields: &Rest<'_>| -> Map<String, Value> {
+        let said = fields.iter().filter(|(_, raw)| !is_void(raw));
+        said.map(|(key, raw)| (key.to_string(), value(raw, marked))).collect()
+    };
+    let mut rest = known(&entry.rest);
+    let function = entry.function.as_ref().map(|function| known(&function.rest)).unwrap_or_default();
+    if !function.is_empty() {
+        rest.insert("function".to_owned(), Value::Object(function));
+    }
+    rest
+}
+
 fn malformed(what: &str) -> Failure {
     Failure::new(Kind::Malformed, Stage::Streaming).saying(what)
 }
@@ -343,3 +394,5 @@ const MAX_ID: usize = 64 << 10;
 
 /// The longest name of a function.
 const MAX_NAME: usize = 1024;
+/// The most bytes of a field of a call that has no common form.
+const EXTRA: usize = 256 << 10;

@@ -1,9 +1,9 @@
 //! Reads one choice of an answer: its deltas, in the many forms of the same things, and its end.
 
 use super::calls::{Calls, Events};
-use super::halves::{self, Halves};
+use super::halves::Halves;
 use super::quirks;
-use super::wire::{self, Content, Entry, Function, Whole};
+use super::wire::{self, Content, Entry, Function, Whole, clean, is_void, value};
 use crate::bounds::Excess;
 use crate::chat::DialectId;
 use crate::dialect::Expect;
@@ -23,6 +23,8 @@ pub(super) struct Choice {
     pub(super) calls: Calls,
     /// The most entries of `tool_calls` in one chunk.
     entries: usize,
+    /// What its reasoning is called was told, or is the usual.
+    named: bool,
     /// The model has said something in it.
     pub(super) said: bool,
     pub(super) finished: bool,
@@ -71,6 +73,17 @@ impl Choice {
     fn delta(&mut self, delta: &wire::Delta<'_>, marked: bool, out: &mut Events) -> Result<(), Failure> {
         // Two names for the same thing, which some providers fill both.
         let (reasoning, again) = (delta.reasoning_content.as_str(), delta.reasoning.as_str());
+        let other = delta.rest.iter().find(|(key, _)| quirks::OTHER_REASONING.contains(&&**key));
+        let other = other.and_then(|(key, raw)| Some((&**key, serde_json::from_str::<String>(raw.get()).ok()?)));
+        match &other {
+            _ if !reasoning.is_empty() => self.name_reasoning("reasoning_content", out),
+            _ if !again.is_empty() => self.name_reasoning("reasoning", out),
+            Some((name, text)) => {
+                self.name_reasoning(name, out);
+                self.reasoning(text, marked, out);
+            }
+            None => {}
+        }
         self.reasoning(reasoning, marked, out);
         if again != reasoning {
             self.reasoning(again, marked, out);
@@ -100,7 +113,13 @@ impl Choice {
             self.calls.entry(self.index, &entry, marked, out)?;
             self.said = true;
         }
-        extra(Place::Delta(self.index), &delta.rest, marked, out);
+        if other.is_some() {
+            let rest: wire::Rest<'_> =
+                delta.rest.iter().filter(|(key, _)| !quirks::OTHER_REASONING.contains(&&**key)).cloned().collect();
+            extra(Place::Delta(self.index), &rest, marked, out);
+        } else {
+            extra(Place::Delta(self.index), &delta.rest, marked, out);
+        }
         Ok(())
     }
 
@@ -126,6 +145,15 @@ impl Choice {
         self.said |= !text.is_empty();
         if !text.is_empty() {
             event::push(out, Event::Reasoning { choice: self.index, text });
+        }
+    }
+
+    /// Tells once what the provider calls its reasoning, if not by the usual name: it may refuse any other in the history.
+    fn name_reasoning(&mut self, name: &str, out: &mut Events) {
+        if !std::mem::replace(&mut self.named, true) && name != "reasoning_content" {
+            let fields = Map::from_iter([("reasoning".to_owned(), Value::from(name))]);
+            let extra = Extra { dialect: DialectId::Chat, place: Place::Names, fields, bound: false };
+            out.push(Event::Extra(Box::new(extra)));
         }
     }
 
@@ -234,28 +262,6 @@ fn extra(place: Place, rest: &[(Cow<'_, str>, &RawValue)], marked: bool, out: &m
         let bound = fields.keys().any(|key| quirks::BOUND.contains(&key.as_str()));
         out.push(Event::Extra(Box::new(Extra { dialect: DialectId::Chat, place, fields, bound })));
     }
-}
-
-pub(super) fn value(raw: &RawValue, marked: bool) -> Value {
-    let mut value = serde_json::from_str(raw.get()).unwrap_or_default();
-    if marked {
-        clean(&mut value);
-    }
-    value
-}
-
-fn clean(value: &mut Value) {
-    match value {
-        Value::String(text) => *text = halves::clean(text),
-        Value::Array(items) => items.iter_mut().for_each(clean),
-        Value::Object(fields) => fields.values_mut().for_each(clean),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
-}
-
-/// Whether a value says nothing.
-pub(super) fn is_void(raw: &RawValue) -> bool {
-    matches!(raw.get(), "null" | "{}" | "[]")
 }
 
 fn is_custom(raw: &RawValue) -> bool {

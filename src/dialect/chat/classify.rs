@@ -6,6 +6,7 @@
 //! their own.
 
 use super::quirks;
+use crate::dialect::repair::{self, Refused};
 use crate::failure::{Failure, Kind, Remedy, RetryAt, Said, Stage};
 use crate::retry_after;
 use http::HeaderMap;
@@ -169,12 +170,20 @@ impl Report {
         if word(&quirks::TOO_LONG_CODES) || status == 413 || (!limited && says(&quirks::TOO_LONG)) {
             return (Kind::ContextTooLong, None);
         }
-        if status != 429 && status != 401 && says(&quirks::NO_PREFILL) {
-            return (Kind::BadRequest, Some(Remedy::Instruct));
+        let message = format!("{} {}", self.said.message, self.more);
+        let refusal = Refused { message: &message, code: &self.said.code, param: &self.said.param };
+        let lower = message.to_ascii_lowercase();
+        let remedy = match status {
+            0 | 400 | 415 | 422 => repair::remedy(&refusal),
+            // Where no provider of a router, or no projector of a local server, takes pictures.
+            404 => repair::lacks(&lower).map(Remedy::Lacks),
+            500 if lower.contains("mmproj") => repair::lacks(&lower).map(Remedy::Lacks),
+            _ => None,
+        };
+        if remedy.is_some() {
+            return (Kind::Repairable, remedy);
         }
-        if refused && (word(&quirks::BAD_SIGNATURE) || says(&quirks::BAD_SIGNATURE)) {
-            return (Kind::BadRequest, Some(Remedy::StripReasoning));
-        }
+        let message = lower;
         let kind = match status {
             401 => Kind::Auth,
             403 if has_retry_after => Kind::RateLimited,
@@ -189,8 +198,7 @@ impl Report {
             400..=499 => Kind::BadRequest,
             _ => self.by_words(&words, &message),
         };
-        let remedy = if kind == Kind::BadRequest { self.unsupported().map(Remedy::Drop) } else { None };
-        (kind, remedy)
+        (kind, None)
     }
 
     /// The kind of an error without a status.
@@ -213,33 +221,6 @@ impl Report {
         } else {
             Kind::ServerError
         }
-    }
-
-    /// The optional request field that the error says the target does not take.
-    fn unsupported(&self) -> Option<String> {
-        let message = &self.said.message;
-        let lower = message.to_ascii_lowercase();
-        let coded = matches!(&*self.said.code, "unsupported_parameter" | "unknown_parameter" | "unsupported_value");
-        let said = quirks::UNSUPPORTED.iter().find_map(|words| lower.find(words).map(|at| at + words.len()));
-        let after = [
-            "extra inputs are not permitted",
-            "extra_forbidden",
-            "is unsupported",
-            "is not supported",
-            "is deprecated",
-        ];
-        let after = after.iter().find_map(|words| lower.find(words));
-        if !coded && said.is_none() && after.is_none() {
-            return None;
-        }
-        let named = Some(self.said.param.clone()).filter(|param| !param.is_empty());
-        // Lower-casing ASCII keeps positions.
-        let following = || said.and_then(|at| message.get(at..)).and_then(first_name);
-        let before = || after.and_then(|at| message.get(..at)).and_then(last_name);
-        let name = named.or_else(following).or_else(before)?;
-        let field = snake(name.split(['.', '[']).next().unwrap_or_default());
-        let sane = !field.is_empty() && field.len() <= MAX_FIELD && !quirks::REQUIRED.contains(&field.as_str());
-        sane.then_some(field)
     }
 }
 
@@ -265,41 +246,5 @@ fn may_heal(kind: Kind) -> bool {
     matches!(kind, Kind::RateLimited | Kind::Overloaded | Kind::ServerError | Kind::QuotaExhausted | Kind::Unavailable)
 }
 
-/// The first name in a text that goes on after "unsupported parameter": quoted, in a list, or bare.
-fn first_name(text: &str) -> Option<String> {
-    let text = text.trim_start_matches(|c: char| !is_name(c));
-    let name: String = text.chars().take_while(|c| is_name(*c)).collect();
-    Some(name).filter(|name| !name.is_empty())
-}
-
-/// The last quoted name in a text, or the one before a colon, as `'seed' : …` and `body -> seed: …`.
-fn last_name(text: &str) -> Option<String> {
-    let text = text.trim_end_matches(|c: char| !is_name(c));
-    let from = text.rfind(|c: char| !is_name(c)).map_or(0, |at| at + 1);
-    let name = text.get(from..)?;
-    // A bare word of a sentence is no field.
-    let quoted = text[..from].ends_with(['\'', '"', '`', '.', '>', ' ']) && name.contains(['_', '.']);
-    let quoted = quoted || text[..from].ends_with(['\'', '"', '`', '.']);
-    Some(name.to_owned()).filter(|name| !name.is_empty() && quoted)
-}
-
-fn is_name(c: char) -> bool {
-    c.is_ascii_alphanumeric() || c == '_' || c == '.'
-}
-
-/// `reasoningEffort` as `reasoning_effort`.
-fn snake(name: &str) -> String {
-    let mut out = String::with_capacity(name.len() + 2);
-    for c in name.chars() {
-        if c.is_ascii_uppercase() && !out.is_empty() {
-            out.push('_');
-        }
-        out.push(c.to_ascii_lowercase());
-    }
-    out
-}
-
 /// How many entries of a validation error are told.
-const MAX_DETAILS: usize = 4;
-/// The longest name of a field that is believed to be one.
-const MAX_FIELD: usize = 64;
+const MAX_DETAILS: usize = 16;

@@ -45,7 +45,10 @@ pub(super) fn parse(headers: &HeaderMap, body: &[u8]) -> Result<Request, Refusal
         _ => return Err(wrong("model", "must name a level, an alias or `connection/model`")),
     };
     let (system, messages) = conversation_of(&raw)?;
-    let (tools, server_tools) = tools(&raw)?;
+    let (mut tools, server_tools) = tools(&raw)?;
+    if let Some(allowed) = allowed(&raw) {
+        tools.retain(|tool| allowed.contains(&tool.name.as_str()));
+    }
     let flag = |name: &str| match raw.get(name) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::Bool(flag)) => Ok(Some(*flag)),
@@ -57,14 +60,18 @@ pub(super) fn parse(headers: &HeaderMap, body: &[u8]) -> Result<Request, Refusal
     };
     let limit = |name: &str| match raw.get(name) {
         None | Some(Value::Null) => Ok(None),
-        Some(value) => value.as_u64().map(Some).ok_or_else(|| wrong(name, "must be a whole number, 0 or more")),
+        // Some servers take a negative number for none.
+        Some(value) if value.as_f64().is_some_and(|limit| limit < 0.0) => Ok(None),
+        Some(value) => whole(value).map(Some).ok_or_else(|| wrong(name, "must be a whole number, 0 or more")),
     };
     let text = |name: &str| raw.get(name).and_then(Value::as_str).map(str::to_owned);
     let options = raw.get("stream_options").filter(|o| !o.is_null());
     if options.is_some_and(|o| !o.is_object()) {
         return Err(wrong("stream_options", "must be an object, such as {\"include_usage\": true}"));
     }
-    let include_usage = options.and_then(|o| o.get("include_usage")).and_then(Value::as_bool).unwrap_or(false);
+    let asks = |holder: Option<&Value>, field| holder.and_then(|h| h.get(field)).and_then(Value::as_bool) == Some(true);
+    // The second is OpenRouter's way to ask.
+    let include_usage = asks(options, "include_usage") || asks(raw.get("usage"), "include");
     let choices = match raw.get("n") {
         None | Some(Value::Null) => 1,
         Some(n) => match n.as_u64().and_then(|n| u32::try_from(n).ok()) {
@@ -163,6 +170,12 @@ fn message(value: &Value, place: &str) -> Result<Message, Refusal> {
         }
         _ => return Err(wrong(&format!("{place}.content"), "must be a string or an array of content parts")),
     }
+    // A mark on the whole message is one on its last text.
+    if let Some(mark) = fields.get("cache_control").filter(|mark| !mark.is_null())
+        && let Some(Part::Text { cache, .. }) = parts.iter_mut().rfind(|part| matches!(part, Part::Text { .. }))
+    {
+        cache.get_or_insert_with(|| mark.clone());
+    }
     match role {
         Role::Assistant => {
             if let Some(text) = fields.get("refusal").and_then(Value::as_str).filter(|text| !text.is_empty()) {
@@ -229,12 +242,14 @@ fn part(value: &Value, place: &str) -> Result<Option<Part>, Refusal> {
                 let Some(url) = url else {
                     return Err(wrong(&format!("{place}.image_url.url"), "must be an http(s) or data: URL"));
                 };
-                Part::Image(media(url))
+                Part::Image(Media::of_url(url))
             }
-            "file" => match value.get("file").and_then(|f| f.get("file_data")).and_then(Value::as_str).map(media) {
-                Some(file @ Media::Data { .. }) => Part::Document(file),
-                _ => other(),
-            },
+            "file" => {
+                match value.get("file").and_then(|f| f.get("file_data")).and_then(Value::as_str).map(Media::of_url) {
+                    Some(file @ Media::Data { .. }) => Part::Document(file),
+                    _ => other(),
+                }
+            }
             "refusal" => Part::Refusal(text("refusal").unwrap_or_default().to_owned()),
             "thinking" => match value.get("thinking") {
                 Some(Value::String(text)) => thought(text),
@@ -252,14 +267,6 @@ fn part(value: &Value, place: &str) -> Result<Option<Part>, Refusal> {
 
 fn thought(text: &str) -> Part {
     Part::Reasoning { text: text.to_owned(), signature: None, issuer: DialectId::Chat, redacted: false }
-}
-
-fn media(url: &str) -> Media {
-    let inline = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
-    match inline {
-        Some((kind, data)) => Media::Data { kind: kind.to_owned(), data: data.to_owned() },
-        None => Media::Url(url.to_owned()),
-    }
 }
 
 /// Functions, in the new and the old form, and the tools that a provider runs itself.
@@ -299,23 +306,45 @@ fn tools(raw: &Map<String, Value>) -> Result<(Vec<Tool>, Vec<Value>), Refusal> {
 
 fn tool_choice(raw: &Map<String, Value>) -> Option<ToolChoice> {
     let choice = raw.get("tool_choice").or_else(|| raw.get("function_call"))?;
-    match choice.as_str() {
-        Some("none") => return Some(ToolChoice::None),
-        Some("required" | "any") => return Some(ToolChoice::Required),
-        Some(_) => return Some(ToolChoice::Auto),
-        None => {}
+    let word = |word: &str| match word {
+        "none" => ToolChoice::None,
+        "required" | "any" => ToolChoice::Required,
+        _ => ToolChoice::Auto,
+    };
+    if let Some(text) = choice.as_str() {
+        return Some(word(text));
+    }
+    match choice.get("type").and_then(Value::as_str) {
+        Some(kind @ ("none" | "auto" | "required" | "any")) => return Some(word(kind)),
+        Some("allowed_tools") => {
+            let inner = choice.get("allowed_tools").unwrap_or(choice);
+            return Some(word(inner.get("mode").and_then(Value::as_str).unwrap_or_default()));
+        }
+        _ => {}
     }
     let named = choice.get("function").unwrap_or(choice).get("name").and_then(Value::as_str);
     named.map(|name| ToolChoice::Function(name.to_owned()))
 }
 
+/// The names of the functions that may be called, where the choice names some of them.
+fn allowed(raw: &Map<String, Value>) -> Option<Vec<&str>> {
+    let choice = raw.get("tool_choice").filter(|c| c.get("type").is_some_and(|kind| kind == "allowed_tools"))?;
+    let list = choice.get("allowed_tools").unwrap_or(choice).get("tools")?.as_array()?;
+    Some(list.iter().filter_map(|tool| tool.get("function").unwrap_or(tool).get("name")?.as_str()).collect())
+}
+
 fn format(raw: &Map<String, Value>) -> Result<Format, Refusal> {
     let Some(format) = raw.get("response_format").filter(|f| !f.is_null()) else { return Ok(Format::Text) };
+    // llama.cpp has the schema beside the type, with either type.
+    let beside = || format.get("schema").filter(|s| s.is_object());
     match format.get("type").and_then(Value::as_str) {
-        Some("json_object") => Ok(Format::Json),
+        Some("json_object") => Ok(match beside() {
+            Some(schema) => Format::Schema { name: String::new(), schema: schema.clone(), strict: None },
+            None => Format::Json,
+        }),
         Some("json_schema") => {
             let inner = format.get("json_schema").unwrap_or(&Value::Null);
-            let Some(schema) = inner.get("schema").filter(|s| s.is_object()) else {
+            let Some(schema) = inner.get("schema").filter(|s| s.is_object()).or_else(beside) else {
                 return Err(wrong("response_format.json_schema.schema", "must be a JSON schema"));
             };
             Ok(Format::Schema {
@@ -327,6 +356,12 @@ fn format(raw: &Map<String, Value>) -> Result<Format, Refusal> {
         Some(_) => Ok(Format::Text),
         None => Err(wrong("response_format.type", "must be `text`, `json_object` or `json_schema`")),
     }
+}
+
+/// A whole number, in whatever form JSON has it.
+fn whole(value: &Value) -> Option<u64> {
+    // Saturating, and only numbers that are whole.
+    value.as_u64().or_else(|| value.as_f64().filter(|n| n.fract() == 0.0 && *n >= 0.0).map(|n| n as u64))
 }
 
 fn stop(raw: &Map<String, Value>) -> Result<Vec<String>, Refusal> {

@@ -5,9 +5,9 @@
 //! allocation, its text.
 
 use super::calls::Events;
-use super::choice::{Choice, is_void, malformed, value};
+use super::choice::{Choice, malformed};
 use super::halves;
-use super::wire::{self, Chunk, Content, Rest};
+use super::wire::{self, Chunk, Content, Rest, is_void, value};
 use super::{classify, quirks, usage};
 use crate::chat::DialectId;
 use crate::dialect::{Decode, Expect, Flow};

@@ -1,6 +1,6 @@
 //! OpenAI Chat Completions, and the many that speak it.
 //!
-//! Towards providers: `upstream` writes requests (`translate` those of other dialects), `decode` reads streams with
+//! Towards providers: `upstream` writes requests (`translate` those of other dialects, `forms` the messages as a target takes them), `decode` reads streams with
 //! `wire`, `choice`, `halves` and `calls`, `answer` whole bodies, `classify` errors. Towards clients: `client` reads
 //! requests, `stream` and `whole` write answers, `refuse` errors; `past` knows kept conversations. What single vendors do otherwise is data in
 //! `quirks`.
@@ -11,6 +11,7 @@ mod choice;
 mod classify;
 mod client;
 mod decode;
+mod forms;
 mod halves;
 mod past;
 mod quirks;

@@ -2,7 +2,8 @@
 //! each uses for the same finish and the same error. Nothing in here is logic; a new vendor is a new row.
 
 use crate::event::Finish;
-use crate::failure::Kind;
+use crate::failure::{CallIds, Instructions, Kind};
+use crate::turn::form::Form;
 use crate::turn::resume::How;
 
 /// The field by which a target is asked to go on with the last assistant message.
@@ -81,6 +82,26 @@ pub(super) fn finish(word: &str) -> Result<Finish, Kind> {
     }
 }
 
+/// The form in which a vendor is known to take requests.
+pub(super) fn form(issuer: &str, model: &str) -> Form {
+    let issuer = issuer.to_ascii_lowercase();
+    let mistral = issuer.contains("mistral") || is_mistral(&model.to_ascii_lowercase());
+    let mut form = Form::default();
+    if mistral {
+        form.call_ids = CallIds::Nine;
+    }
+    if mistral || NO_DEVELOPER.iter().any(|word| issuer.contains(word)) {
+        form.instructions = Instructions::System;
+    }
+    form
+}
+
+/// The name under which a vendor takes earlier reasoning back; `None`: as it is written.
+pub(super) fn reasoning_name(issuer: &str) -> Option<&'static str> {
+    let issuer = issuer.to_ascii_lowercase();
+    REASONING_NAMES.iter().find(|(word, _)| issuer.contains(word)).map(|(_, name)| *name)
+}
+
 // === helpers ===
 
 /// Models by the names of Mistral's own API. Names with a slash or a colon are other hosts' (vLLM, Ollama), which take
@@ -138,11 +159,26 @@ const VENDORS: [(&str, Prefill); 12] = [
     ("fireworks", Prefill::Plain),
 ];
 
+/// Vendors that do not know the role `developer`, by a word in the issuer.
+const NO_DEVELOPER: [&str; 5] = ["deepseek", "moonshot", "zhipu", "qwen", "dashscope"];
+
+/// Vendors, by a word in the issuer, and their name for reasoning.
+const REASONING_NAMES: [(&str, &str); 5] = [
+    ("cerebras", "reasoning"),
+    ("groq", "reasoning"),
+    ("openrouter", "reasoning"),
+    ("deepseek", "reasoning_content"),
+    ("moonshot", "reasoning_content"),
+];
+
 /// Event names that are signs of life.
 pub(super) const PINGS: [&str; 4] = ["ping", "keepalive", "keep-alive", "heartbeat"];
 
 /// Fields of a delta or of a chunk that hold content which only its issuer can go on from.
 pub(super) const BOUND: [&str; 6] = ["annotations", "citations", "images", "audio", "search_results", "executed_tools"];
+
+/// Names that a few providers have for the text of reasoning in a delta.
+pub(super) const OTHER_REASONING: [&str; 4] = ["reasoning_text", "thinking", "thinking_content", "thoughts"];
 
 /// Fields of a message that carry earlier reasoning.
 pub(super) const REASONING: [&str; 3] = ["reasoning", "reasoning_content", "reasoning_details"];
@@ -176,40 +212,6 @@ pub(super) const TOO_LONG: [&str; 17] = [
     "input length and `max_tokens` exceed",
     "too many tokens",
     "too large for model with",
-];
-
-/// A prefill is refused, lower case.
-pub(super) const NO_PREFILL: [&str; 17] = [
-    "assistant message prefill",
-    "assistant prefill",
-    "prefill is not supported",
-    "response prefill is incompatible",
-    "must end with a user message",
-    "cannot have 2 or more assistant messages at the end",
-    "ending with a model turn",
-    "incompatible with enable_thinking",
-    "cannot end with trailing whitespace",
-    "expected last role user or tool",
-    "last message must be a user",
-    "must be a user message, or an assistant message with prefix",
-    "prefix is only available",
-    "continue_final_message",
-    "add_generation_prompt",
-    "prefix is not supported",
-    "final message does not appear in the chat",
-];
-
-/// A signature or encrypted reasoning of another issuer is refused, lower case.
-pub(super) const BAD_SIGNATURE: [&str; 9] = [
-    "invalid signature",
-    "invalid `signature`",
-    "signature in thinking",
-    "`signature` in `thinking`",
-    "thought signature",
-    "thought_signature",
-    "signature verification",
-    "invalid_encrypted_content",
-    "encrypted content could not be",
 ];
 
 /// Codes and types of an account without credit.
@@ -262,39 +264,6 @@ pub(super) const OVERLOADED: [&str; 5] = ["overloaded", "unavailable", "capacity
 
 /// Words in a code or type of a rate limit.
 pub(super) const LIMITED: [&str; 5] = ["rate_limit", "ratelimit", "too_many_requests", "resource_exhausted", "throttl"];
-
-/// Request fields without which the answer would be another: these are never left out to please a target.
-pub(super) const REQUIRED: [&str; 13] = [
-    "model",
-    "messages",
-    "tools",
-    "tool_choice",
-    "functions",
-    "function_call",
-    "response_format",
-    "n",
-    "stream",
-    "stop",
-    "audio",
-    "modalities",
-    "body",
-];
-
-/// What comes before the name of a field that is refused, lower case.
-pub(super) const UNSUPPORTED: [&str; 12] = [
-    "unsupported parameter",
-    "unknown parameter",
-    "unsupported value",
-    "unrecognized request argument supplied",
-    "does not support parameters",
-    "does not support parameter",
-    "unsupported parameters",
-    "argument not supported on this model",
-    "unexpected keyword argument",
-    "unrecognized field",
-    "unknown field",
-    "unknown name",
-];
 
 #[cfg(test)]
 mod tests {

@@ -13,6 +13,8 @@ use bytes::{BufMut, Bytes, BytesMut};
 use serde_json::{Map, Value};
 use std::fmt::Write;
 
+mod calls;
+
 /// Writes one answer.
 #[derive(Debug)]
 pub(super) struct Stream {
@@ -31,6 +33,11 @@ pub(super) struct Stream {
     /// The client speaks of functions, not of tools.
     old: bool,
     choices: Vec<Choice>,
+    /// What the client knows reasoning by; fixed once some was told.
+    reasoning: String,
+    reasoned: bool,
+    /// Fields of calls that are to be opened: choice, ordinal and what they hold.
+    calls: Vec<(u32, u32, Map<String, Value>)>,
     /// Fields that go to the top of the next chunk.
     tops: Map<String, Value>,
     /// Among them is content.
@@ -45,10 +52,19 @@ pub(super) struct Stream {
 struct Choice {
     role: bool,
     finished: bool,
-    /// The attempt's number of each call that was told; the place here is the client's index.
-    calls: Vec<u32>,
+    /// Each call that was told; the place here is the client's index.
+    calls: Vec<Told>,
     /// Calls without a common form.
     others: usize,
+}
+
+/// A call that was told.
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    /// The attempt's number of it.
+    call: u32,
+    /// How many bytes of its name.
+    name: usize,
 }
 
 /// A chunk of which `…"delta":{` is written.
@@ -84,6 +100,9 @@ impl Stream {
             usage: request.include_usage,
             old: is_old(request),
             choices: (0..request.choices.max(1)).map(|_| Choice::default()).collect(),
+            reasoning: "reasoning_content".to_owned(),
+            reasoned: false,
+            calls: Vec::new(),
             tops: Map::new(),
             tops_bound: false,
             open: None,
@@ -118,7 +137,9 @@ impl Stream {
             }
             Event::Reasoning { choice, text } => {
                 if self.field(*choice, REASONING, out) {
-                    out.put_slice(b"\"reasoning_content\":");
+                    self.reasoned = true;
+                    json::string(&self.reasoning, out);
+                    out.put_u8(b':');
                     json::string(text, out);
                 }
             }
@@ -137,22 +158,7 @@ impl Stream {
                 self.tool_open(*choice, *call, (id, name), args.unwrap_or_default(), out);
                 return args.is_some();
             }
-            Event::ToolArgs { choice, call, args } => {
-                let at = self.choice(*choice).and_then(|c| c.calls.iter().rposition(|n| n == call));
-                if self.old {
-                    if at == Some(0) && self.field(*choice, CALLS, out) {
-                        out.put_slice(b"\"function_call\":{\"arguments\":");
-                        json::string(args, out);
-                        out.put_u8(b'}');
-                    }
-                } else if let Some(at) = at
-                    && self.field(*choice, CALLS, out)
-                {
-                    let _ = write!(out, "\"tool_calls\":[{{\"index\":{at},\"function\":{{\"arguments\":");
-                    json::string(args, out);
-                    out.put_slice(b"}}]");
-                }
-            }
+            Event::ToolArgs { choice, call, args } => self.tool_args(*choice, *call, args, out),
             Event::Finish { choice, reason, .. } => self.finish(*choice, reason, out),
             Event::Extra(extra) => self.extra(extra, out),
             Event::Alive | Event::Thinking(_) | Event::Signature { .. } | Event::ToolClose { .. } | Event::Usage(_) => {
@@ -253,44 +259,6 @@ impl Stream {
         self.tops_bound = false;
     }
 
-    fn tool_open(&mut self, index: u32, call: u32, (id, name): (&str, &str), args: &str, out: &mut BytesMut) {
-        let untold = self.choice(index).is_some_and(|c| !c.role);
-        // The old form has room for one call.
-        let surplus = self.old && self.choice(index).is_some_and(|c| !c.calls.is_empty());
-        if surplus || !self.field(index, CALLS, out) {
-            return;
-        }
-        if untold {
-            // The whole message then says that it has no text.
-            out.put_slice(b"\"content\":null,");
-            if let Some(open) = &mut self.open {
-                open.has |= CONTENT;
-            }
-        }
-        let Some(choice) = usize::try_from(index).ok().and_then(|at| self.choices.get_mut(at)) else { return };
-        let at = choice.calls.len();
-        choice.calls.push(call);
-        if self.old {
-            out.put_slice(b"\"function_call\":{\"name\":");
-            json::string(name, out);
-            out.put_slice(b",\"arguments\":");
-            json::string(args, out);
-            out.put_u8(b'}');
-            return;
-        }
-        let _ = write!(out, "\"tool_calls\":[{{\"index\":{at},\"id\":");
-        if id.is_empty() {
-            json::string(&call_id(self.minted, index, at), out);
-        } else {
-            json::string(id, out);
-        }
-        out.put_slice(b",\"type\":\"function\",\"function\":{\"name\":");
-        json::string(name, out);
-        out.put_slice(b",\"arguments\":");
-        json::string(args, out);
-        out.put_slice(b"}}]");
-    }
-
     fn finish(&mut self, index: u32, reason: &Finish, out: &mut BytesMut) {
         let Some(choice) = self.choice(index).filter(|c| !c.finished) else { return };
         let word = finish_word(reason, choice.calls.len() + choice.others, self.old);
@@ -349,6 +317,12 @@ impl Stream {
                 for (name, value) in &extra.fields {
                     out.put_u8(b',');
                     json::member(name, value, out);
+                }
+            }
+            Place::Call { choice, call } => self.call_extra(choice, call, &extra.fields, out),
+            Place::Names => {
+                if let Some(Value::String(name)) = extra.fields.get("reasoning").filter(|_| !self.reasoned) {
+                    self.reasoning.clone_from(name);
                 }
             }
             Place::Whole => {}

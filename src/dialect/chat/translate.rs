@@ -94,7 +94,12 @@ pub(super) fn conversation(system: &[Part], messages: &[Message], dropped: &mut 
     if !system.is_empty() {
         out.push(json!({ "role": "system", "content": system.join("\n\n") }));
     }
+    // What is no text in the results of tools, until the last of a run was told.
+    let mut owed: Vec<Value> = Vec::new();
     for message in messages {
+        if message.role == Role::Assistant || message.role == Role::System {
+            settle(&mut owed, &mut out);
+        }
         match message.role {
             Role::System => {
                 let text = texts(&message.parts, dropped).join("\n\n");
@@ -102,18 +107,18 @@ pub(super) fn conversation(system: &[Part], messages: &[Message], dropped: &mut 
                     out.push(json!({ "role": "system", "content": text }));
                 }
             }
-            Role::User | Role::Tool => user(message, &mut out, dropped),
+            Role::User | Role::Tool => user(message, &mut owed, &mut out, dropped),
             Role::Assistant => assistant(message, &mut out, dropped),
         }
     }
+    settle(&mut owed, &mut out);
     out
 }
 
 // === helpers ===
 
 /// Results of tools, one message each, as they must follow the calls, then the rest.
-fn user(message: &Message, out: &mut Vec<Value>, dropped: &mut Vec<String>) {
-    let mut content = Vec::new();
+fn user(message: &Message, owed: &mut Vec<Value>, out: &mut Vec<Value>, dropped: &mut Vec<String>) {
     for part in &message.parts {
         let Part::ToolResult { id, parts, .. } = part else { continue };
         // The message of a tool holds text only: images follow in the user's.
@@ -122,8 +127,12 @@ fn user(message: &Message, out: &mut Vec<Value>, dropped: &mut Vec<String>) {
         let words: Vec<Part> = words.into_iter().cloned().collect();
         let text = texts(&words, dropped).join("\n");
         out.push(json!({ "role": "tool", "tool_call_id": id, "content": text }));
-        content.extend(images.into_iter().filter_map(|part| media(part, dropped)));
+        owed.extend(images.into_iter().filter_map(|part| media(part, dropped)));
     }
+    if message.parts.iter().all(|part| matches!(part, Part::ToolResult { .. })) {
+        return;
+    }
+    let mut content = std::mem::take(owed);
     for part in &message.parts {
         match part {
             Part::ToolResult { .. } => {}
@@ -138,6 +147,15 @@ fn user(message: &Message, out: &mut Vec<Value>, dropped: &mut Vec<String>) {
             Part::Other(_, value) => note_other(value, dropped),
         }
     }
+    say(content, out);
+}
+
+/// Tells what is owed of the results of tools, in one message of the user's.
+fn settle(owed: &mut Vec<Value>, out: &mut Vec<Value>) {
+    say(std::mem::take(owed), out);
+}
+
+fn say(content: Vec<Value>, out: &mut Vec<Value>) {
     let text_only = match &content[..] {
         [] => return,
         [only] => only.get("text").cloned(),

@@ -5,11 +5,12 @@
 //! written in this one (`translate`) and then goes the same way.
 
 use super::quirks::{self, Prefill};
-use super::translate;
+use super::{forms, translate};
 use crate::chat::{DialectId, Request, tokens};
-use crate::dialect::{WireRequest, note};
+use crate::dialect::{WireRequest, note, unsayable};
 use crate::failure::{Failure, Kind, Stage};
 use crate::routing::Target;
+use crate::turn::form::Form;
 use crate::turn::resume::{Carry, Continue, How, Origin};
 use bytes::Bytes;
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
@@ -33,11 +34,15 @@ pub(super) fn encode(request: &Request, target: &Target, carry: &Carry) -> Resul
     let written;
     let raw = if request.origin == DialectId::Chat {
         &request.raw
+    } else if !request.asks_in(DialectId::Chat) {
+        return Err(unsayable());
     } else {
         written = translate::write(request, target, &mut dropped);
         &written
     };
-    let drops = |field: &str| target.drops.iter().chain(&carry.drops).any(|d| d == field);
+    let form = forms::of(target, &carry.form);
+    let refused = |field: &str| form.drops().any(|d| d.split('.').next() == Some(field));
+    let drops = |field: &str| target.drops.iter().any(|d| d == field) || refused(field);
     let going_on = match &carry.origin {
         Origin::Fresh => None,
         Origin::Continue(going_on) => Some(going_on),
@@ -47,10 +52,18 @@ pub(super) fn encode(request: &Request, target: &Target, carry: &Carry) -> Resul
         let name = name.as_str();
         match name {
             "model" | "messages" | "stream" => body.keep(name, value),
-            "max_tokens" | "max_completion_tokens" => match limit_name(name, raw, &drops) {
-                Some(name) => body.set(name, limited(value, target, going_on)),
+            // Both say the same, and one of them is taken.
+            "max_tokens" if form.one_limit && raw.contains_key("max_completion_tokens") => {}
+            "max_tokens" | "max_completion_tokens" => match limit_name(name, value, raw, &drops) {
+                Some(name) => body.set(name, limited(value, target, form.cap(), going_on)),
                 None => drop_field(request.origin, name, &mut dropped),
             },
+            "tools" | "functions" if !form.inside().is_empty() => {
+                match forms::tools(value, form.inside(), &mut dropped) {
+                    Some(tools) => body.set(name, tools),
+                    None => body.keep(name, value),
+                }
+            }
             _ if drops(name) => drop_field(request.origin, name, &mut dropped),
             "reasoning_effort" if going_on.is_some() => body.set(name, json!(least(value))),
             _ => body.keep(name, value),
@@ -74,6 +87,16 @@ pub(super) fn encode(request: &Request, target: &Target, carry: &Carry) -> Resul
     let mut messages = messages(history, carry);
     if let Some(going_on) = going_on {
         body.go_on(&mut messages, going_on, target, &drops);
+    }
+    if form != Form::default() || quirks::reasoning_name(&target.issuer).is_some() {
+        messages = forms::suit(messages, &form, quirks::reasoning_name(&target.issuer), &mut dropped);
+        if form.no_thinking && forms::misses_reasoning(&messages) {
+            body.set("thinking", json!({ "type": "disabled" }));
+            if raw.contains_key("reasoning_effort") {
+                body.remove("reasoning_effort");
+                drop_field(request.origin, "reasoning_effort", &mut dropped);
+            }
+        }
     }
     body.place("messages", Field::Messages(messages));
     let bytes = serde_json::to_vec(&body).map_err(|error| {
@@ -120,7 +143,10 @@ impl<'a> Body<'a> {
     ) {
         match going_on.how {
             How::Instruct => {
-                messages.push(Cow::Owned(json!({ "role": "assistant", "content": &*going_on.delivered })));
+                // Where the client itself ended with the start of an answer, the two are one message.
+                if !forms::extend_begun(messages, &going_on.delivered) {
+                    messages.push(Cow::Owned(json!({ "role": "assistant", "content": &*going_on.delivered })));
+                }
                 messages.push(Cow::Owned(json!({ "role": "user", "content": going_on.anchor.instruction() })));
             }
             How::Prefill => {
@@ -129,18 +155,10 @@ impl<'a> Body<'a> {
                 if partial.is_empty() {
                     return;
                 }
-                // Where the client itself ended with the start of an answer, the two are one message.
-                let begun = messages.last().and_then(|last| match last.get("role")?.as_str()? {
-                    "assistant" if last.get("tool_calls").is_none() => last.get("content")?.as_str().map(str::to_owned),
-                    _ => None,
-                });
-                let mut last = match begun {
-                    Some(begun) => {
-                        messages.pop();
-                        json!({ "role": "assistant", "content": format!("{begun}{partial}") })
-                    }
-                    None => json!({ "role": "assistant", "content": partial }),
-                };
+                if !forms::extend_begun(messages, partial) {
+                    messages.push(Cow::Owned(json!({ "role": "assistant", "content": partial })));
+                }
+                let Some(last) = messages.last_mut().map(Cow::to_mut) else { return };
                 match quirks::prefill(&target.issuer, &target.model) {
                     Prefill::Plain => {}
                     Prefill::Prefix => last["prefix"] = Value::Bool(true),
@@ -156,7 +174,6 @@ impl<'a> Body<'a> {
                         self.set("continue_final_message", Value::Bool(true));
                     }
                 }
-                messages.push(Cow::Owned(last));
             }
         }
     }
@@ -192,45 +209,28 @@ impl Serialize for Field<'_> {
 
 /// The history as this attempt is given it.
 fn messages<'a>(history: &'a [Value], carry: &Carry) -> Vec<Cow<'a, Value>> {
-    let role = |message: &Value| message.get("role").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let last_user = history.iter().rposition(|message| role(message) == "user");
+    let last_user = history.iter().rposition(|message| forms::role(message) == "user");
     let kept = history.iter().enumerate().filter(|(at, message)| {
-        !carry.last_message_only || Some(*at) == last_user || matches!(&*role(message), "system" | "developer")
+        !carry.last_message_only || Some(*at) == last_user || matches!(forms::role(message), "system" | "developer")
     });
-    kept.map(|(_, message)| if carry.strip_reasoning { without_reasoning(message) } else { Cow::Borrowed(message) })
-        .collect()
-}
-
-fn without_reasoning(message: &Value) -> Cow<'_, Value> {
-    let fields = |m: &Map<String, Value>| quirks::REASONING.iter().any(|field| m.contains_key(*field));
-    let thinks = |part: &Value| part.get("type").is_some_and(|kind| kind == "thinking" || kind == "redacted_thinking");
-    let parts =
-        |m: &Map<String, Value>| m.get("content").and_then(Value::as_array).is_some_and(|p| p.iter().any(thinks));
-    match message.as_object() {
-        Some(object) if fields(object) || parts(object) => {
-            let mut object = object.clone();
-            for field in quirks::REASONING {
-                object.shift_remove(field);
-            }
-            if let Some(Value::Array(parts)) = object.get_mut("content") {
-                parts.retain(|part| !thinks(part));
-            }
-            Cow::Owned(Value::Object(object))
-        }
-        _ => Cow::Borrowed(message),
-    }
+    kept.map(|(_, message)| Cow::Borrowed(message)).collect()
 }
 
 /// The name under which a limit of tokens goes on. There are two names for it, of which many targets know only one: a
 /// limit whose own name is refused goes under the other.
-fn limit_name(name: &str, raw: &Map<String, Value>, drops: &impl Fn(&str) -> bool) -> Option<&'static str> {
+fn limit_name(
+    name: &str,
+    value: &Value,
+    raw: &Map<String, Value>,
+    drops: &impl Fn(&str) -> bool,
+) -> Option<&'static str> {
     let (own, other) = match name {
         "max_tokens" => ("max_tokens", "max_completion_tokens"),
         _ => ("max_completion_tokens", "max_tokens"),
     };
     if !drops(own) {
         Some(own)
-    } else if !drops(other) && !raw.contains_key(other) {
+    } else if !drops(other) && !raw.contains_key(other) && value.is_u64() {
         Some(other)
     } else {
         None
@@ -238,7 +238,7 @@ fn limit_name(name: &str, raw: &Map<String, Value>, drops: &impl Fn(&str) -> boo
 }
 
 /// The limit of tokens for this attempt: what is left of what was asked for, within what the target can do.
-fn limited(asked: &Value, target: &Target, going_on: Option<&Continue>) -> Value {
+fn limited(asked: &Value, target: &Target, cap: Option<u64>, going_on: Option<&Continue>) -> Value {
     let Some(asked) = asked.as_u64() else { return asked.clone() };
     let left = going_on.map_or(asked, |going_on| {
         let repeated = match going_on.how {
@@ -247,7 +247,7 @@ fn limited(asked: &Value, target: &Target, going_on: Option<&Continue>) -> Value
         };
         (asked.saturating_sub(going_on.tokens) + repeated).max(1)
     });
-    json!(target.max_output.map_or(left, |most| left.min(most)))
+    json!([target.max_output, cap].into_iter().flatten().fold(left, u64::min))
 }
 
 /// The least reasoning that any target with this field allows; less stays as it is.

@@ -18,6 +18,10 @@ pub(super) struct Whole {
     minted: Minted,
     answers: Vec<Answer>,
     tops: Map<String, Value>,
+    /// What the provider calls reasoning.
+    reasoning: String,
+    /// Fields of calls that are to be opened.
+    calls: Vec<(u32, u32, Map<String, Value>)>,
     /// The client speaks of functions, not of tools.
     old: bool,
     closed: bool,
@@ -43,6 +47,7 @@ struct Call {
     id: String,
     name: String,
     args: String,
+    rest: Map<String, Value>,
 }
 
 // === impl Whole ===
@@ -56,6 +61,8 @@ impl Whole {
             minted: request.minted,
             answers: (0..request.choices.max(1)).map(|_| Answer::default()).collect(),
             tops: Map::new(),
+            reasoning: "reasoning_content".to_owned(),
+            calls: Vec::new(),
             old: is_old(request),
             closed: false,
         }
@@ -86,9 +93,15 @@ impl Whole {
             }
             Event::ToolOpen { choice, call, id, name } => {
                 let minted = self.minted;
+                let rest = self.calls.iter().position(|(c, n, _)| c == choice && n == call);
+                let rest = rest.map(|at| self.calls.swap_remove(at).2).unwrap_or_default();
                 if let Some(answer) = self.answer(*choice) {
+                    if let Some(told) = answer.calls.iter_mut().rfind(|told| told.number == *call) {
+                        told.name.clone_from(name);
+                        return;
+                    }
                     let id = if id.is_empty() { call_id(minted, *choice, answer.calls.len()) } else { id.clone() };
-                    answer.calls.push(Call { number: *call, id, name: name.clone(), args: String::new() });
+                    answer.calls.push(Call { number: *call, id, name: name.clone(), args: String::new(), rest });
                 }
             }
             Event::ToolArgs { choice, call, args } => {
@@ -115,11 +128,22 @@ impl Whole {
     }
 
     fn extra(&mut self, extra: &Extra) {
+        match extra.place {
+            Place::Call { choice, call } => return self.call_extra(choice, call, &extra.fields),
+            Place::Names => {
+                let untold = self.answers.iter().all(|answer| answer.reasoning.is_empty());
+                if let Some(Value::String(name)) = extra.fields.get("reasoning").filter(|_| untold) {
+                    self.reasoning.clone_from(name);
+                }
+                return;
+            }
+            _ => {}
+        }
         let fields = match extra.place {
             Place::Top => Some(&mut self.tops),
             Place::Delta(choice) => self.answer(choice).map(|answer| &mut answer.message),
             Place::Choice(choice) => self.answer(choice).map(|answer| &mut answer.beside),
-            Place::Whole => None,
+            Place::Whole | Place::Call { .. } | Place::Names => None,
         };
         if let Some(fields) = fields {
             for (name, value) in &extra.fields {
@@ -132,6 +156,17 @@ impl Whole {
                     }
                 }
             }
+        }
+    }
+}
+
+impl Whole {
+    fn call_extra(&mut self, choice: u32, call: u32, fields: &Map<String, Value>) {
+        let answer = self.answer(choice);
+        if let Some(open) = answer.and_then(|answer| answer.calls.iter_mut().rfind(|c| c.number == call)) {
+            open.rest.extend(fields.clone());
+        } else if self.calls.len() < STASHED {
+            self.calls.push((choice, call, fields.clone()));
         }
     }
 }
@@ -155,7 +190,7 @@ impl Encode for Whole {
                     "object": "chat.completion",
                     "created": if created > 0 { created } else { self.minted.unix },
                     "model": if model.is_empty() { self.model.clone() } else { model },
-                    "choices": answers.into_iter().zip(0_u32..).map(|(a, index)| a.body(index, self.old)).collect::<Value>(),
+                    "choices": answers.into_iter().zip(0_u32..).map(|(a, index)| a.body(index, self.old, &self.reasoning)).collect::<Value>(),
                     "usage": usage::write(usage),
                 });
                 fill(&mut body, std::mem::take(&mut self.tops));
@@ -174,7 +209,7 @@ impl Encode for Whole {
 // === impl Answer ===
 
 impl Answer {
-    fn body(self, index: u32, old: bool) -> Value {
+    fn body(self, index: u32, old: bool, reasoning: &str) -> Value {
         let others = usize::from(self.message.contains_key("tool_calls"));
         let finish = self.finish.as_ref().map(|reason| finish_word(reason, self.calls.len() + others, old));
         let silent = self.text.is_empty() && (!self.calls.is_empty() || others > 0 || !self.refusal.is_empty());
@@ -182,7 +217,7 @@ impl Answer {
         let refusal = if self.refusal.is_empty() { Value::Null } else { Value::String(self.refusal) };
         let mut message = json!({ "role": "assistant", "content": text, "refusal": refusal });
         if !self.reasoning.is_empty() {
-            message["reasoning_content"] = Value::String(self.reasoning);
+            message[reasoning] = Value::String(self.reasoning);
         }
         if old {
             if let Some(call) = self.calls.into_iter().next() {
@@ -190,8 +225,14 @@ impl Answer {
             }
         } else if !self.calls.is_empty() {
             let call = |call: Call| {
-                let function = json!({ "name": call.name, "arguments": call.args });
-                json!({ "id": call.id, "type": "function", "function": function })
+                let mut rest = call.rest;
+                let mut function = json!({ "name": call.name, "arguments": call.args });
+                if let Some(Value::Object(besides)) = rest.shift_remove("function") {
+                    fill(&mut function, besides);
+                }
+                let mut call = json!({ "id": call.id, "type": "function", "function": function });
+                fill(&mut call, rest);
+                call
             };
             message["tool_calls"] = self.calls.into_iter().map(call).collect();
         }
@@ -206,6 +247,9 @@ impl Answer {
 }
 
 // === helpers ===
+
+/// The most calls whose fields are kept until they open.
+const STASHED: usize = 256;
 
 /// Adds fields that are not there.
 fn fill(object: &mut Value, fields: Map<String, Value>) {

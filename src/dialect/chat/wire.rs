@@ -1,8 +1,8 @@
 //! A chunk as it stands on the wire, read without copying and without prejudice: a field of another type than the
 //! documented one counts as absent, an unknown one is kept as it is. Only JSON that is broken is an error.
 
-use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use super::halves;
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use smallvec::SmallVec;
@@ -71,26 +71,22 @@ pub(super) struct Text<'a>(pub(super) Option<Cow<'a, str>>);
 pub(super) struct Whole(pub(super) Option<u64>);
 
 /// One element of `tool_calls`.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default)]
 pub(super) struct Entry<'a> {
-    #[serde(default)]
     pub(super) index: Whole,
-    #[serde(borrow, default)]
     pub(super) id: Text<'a>,
-    #[serde(borrow, default, rename = "type")]
     pub(super) kind: Text<'a>,
-    #[serde(borrow, default)]
     pub(super) function: Option<Function<'a>>,
+    pub(super) rest: Rest<'a>,
 }
 
 /// The function of a call, or a legacy `function_call`.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default)]
 pub(super) struct Function<'a> {
-    #[serde(borrow, default)]
     pub(super) name: Text<'a>,
     /// JSON in a string, as documented, or as an object.
-    #[serde(borrow, default)]
     pub(super) arguments: Option<&'a RawValue>,
+    pub(super) rest: Rest<'a>,
 }
 
 // === impl Text ===
@@ -215,6 +211,56 @@ impl<'de> Deserialize<'de> for Delta<'de> {
     }
 }
 
+impl<'de> Deserialize<'de> for Entry<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Entry<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a tool call")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut entry = Entry::default();
+                while let Some(Text(Some(key))) = map.next_key::<Text<'de>>()? {
+                    match &*key {
+                        "index" => entry.index = map.next_value()?,
+                        "id" => entry.id = map.next_value()?,
+                        "type" => entry.kind = map.next_value()?,
+                        "function" => entry.function = map.next_value()?,
+                        _ => entry.rest.push((key, map.next_value()?)),
+                    }
+                }
+                Ok(entry)
+            }
+        }
+        deserializer.deserialize_map(Reader)
+    }
+}
+
+impl<'de> Deserialize<'de> for Function<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Function<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a function")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut function = Function::default();
+                while let Some(Text(Some(key))) = map.next_key::<Text<'de>>()? {
+                    match &*key {
+                        "name" => function.name = map.next_value()?,
+                        "arguments" => function.arguments = map.next_value()?,
+                        _ => function.rest.push((key, map.next_value()?)),
+                    }
+                }
+                Ok(function)
+            }
+        }
+        deserializer.deserialize_map(Reader)
+    }
+}
+
 /// A list, or `null`, which is an empty one.
 struct List<T>(SmallVec<[T; 1]>);
 
@@ -250,10 +296,6 @@ macro_rules! nothing_else {
         fn visit_unit<E>(self) -> Result<Self::Value, E> {
             Ok($nothing)
         }
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-            while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-            Ok($nothing)
-        }
     };
 }
 
@@ -278,6 +320,18 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
             fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Self::Value, A::Error> {
                 drain(seq)?;
                 Ok(Text(None))
+            }
+            // A number keeps its digits on the way to a `Value`, and comes as a map of one entry.
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut text = None;
+                while let Some(key) = map.next_key::<Cow<'de, str>>()? {
+                    if key == NUMBER {
+                        text = Some(Cow::Owned(map.next_value::<String>()?));
+                    } else {
+                        map.next_value::<IgnoredAny>()?;
+                    }
+                }
+                Ok(Text(text))
             }
             nothing_else!(Text(None); visit_bool: bool, visit_i64: i64, visit_f64: f64);
         }
@@ -306,6 +360,10 @@ impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
                 }
                 Ok(Content::Parts(parts))
             }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                Ok(Content::None)
+            }
             nothing_else!(Content::None; visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64);
         }
         deserializer.deserialize_any(Reader)
@@ -314,35 +372,42 @@ impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
 
 impl<'de> Deserialize<'de> for Whole {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
-        impl<'de> Visitor<'de> for Reader {
-            type Value = Whole;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a number")
-            }
-            fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
-                Ok(Whole(Some(number)))
-            }
-            fn visit_f64<E>(self, number: f64) -> Result<Self::Value, E> {
-                // Saturating: what is negative or no number is 0.
-                Ok(Whole(Some(number as u64)))
-            }
-            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(Whole(text.parse().ok()))
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Self::Value, A::Error> {
-                drain(seq)?;
-                Ok(Whole(None))
-            }
-            nothing_else!(Whole(None); visit_bool: bool, visit_i64: i64);
-        }
-        deserializer.deserialize_any(Reader)
+        let raw = <&'de RawValue>::deserialize(deserializer)?.get();
+        let digits = raw.trim_matches('"');
+        // Saturating: what is negative or no number is 0.
+        let whole = || Some(digits.parse::<f64>().ok().filter(|_| digits == raw)? as u64);
+        Ok(Self(digits.parse().ok().or_else(whole)))
     }
 }
 
 // === helpers ===
 
+pub(super) fn value(raw: &RawValue, marked: bool) -> Value {
+    let mut value = serde_json::from_str(raw.get()).unwrap_or_default();
+    if marked {
+        clean(&mut value);
+    }
+    value
+}
+
+pub(super) fn clean(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = halves::clean(text),
+        Value::Array(items) => items.iter_mut().for_each(clean),
+        Value::Object(fields) => fields.values_mut().for_each(clean),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Whether a value says nothing.
+pub(super) fn is_void(raw: &RawValue) -> bool {
+    matches!(raw.get(), "null" | "{}" | "[]")
+}
+
 fn drain<'de, A: SeqAccess<'de>>(mut seq: A) -> Result<(), A::Error> {
     while seq.next_element::<IgnoredAny>()?.is_some() {}
     Ok(())
 }
+
+/// The name under which serde_json hands a number over that is to keep its digits.
+const NUMBER: &str = "$serde_json::private::Number";

@@ -131,6 +131,7 @@ fn ask(model: &str) -> Ask {
         target: target(model),
         call,
         tenant: None,
+        form: Form::default(),
         delivered: false,
         others: true,
         last_resort: false,

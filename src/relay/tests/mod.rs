@@ -11,6 +11,7 @@ mod racing;
 use super::journal::{End, Journal};
 use super::{Action, AttemptId, Check, Open, Outcome, Policy, Relay, Why};
 use crate::chat::DialectId;
+use crate::chat::modality::Modalities;
 use crate::event::{Event, Finish, Signal, Step, Usage};
 use crate::failure::{Declined, Failure, Kind, Stage};
 use crate::routing::plan::Candidate;
@@ -45,6 +46,7 @@ fn setup(names: &[&str]) -> Setup {
         choices: 1,
         max_tokens: None,
         prompt_estimate: 10,
+        asked_in: Modalities::NONE,
         continuable: true,
         structured: None,
         races: true,

@@ -3,7 +3,9 @@
 
 use crate::chat::{DialectId, Extensions, Format, Media, Message, Minted, Part, Request, Role, Tool, ToolChoice};
 use crate::dialect::{Provider, anthropic::Anthropic};
+use crate::failure::Remedy;
 use crate::routing::Target;
+use crate::turn::form::Form;
 use crate::turn::resume::{Anchor, Carry, Continue, How, Origin};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -346,7 +348,7 @@ fn only_own_signed_reasoning_goes_along() {
             {"type": "text", "text": "I will not."},
         ])
     );
-    let strip = Carry { strip_reasoning: true, ..Carry::fresh() };
+    let strip = Carry { form: Form::after(&Remedy::StripReasoning), ..Carry::fresh() };
     let (body, _) = encode_as(&request, &to("claude-sonnet-4-5"), &strip);
     assert_eq!(body["messages"][1], json!({"role": "assistant", "content": "I will not."}));
 }

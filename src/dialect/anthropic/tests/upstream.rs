@@ -3,7 +3,9 @@
 
 use crate::chat::{DialectId, Request};
 use crate::dialect::{Client, Credential, Provider, WireRequest, anthropic::Anthropic};
+use crate::failure::Remedy;
 use crate::routing::Target;
+use crate::turn::form::Form;
 use crate::turn::resume::{Anchor, Carry, Continue, How, Origin};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -99,7 +101,7 @@ fn reasoning_is_stripped_and_a_budget_with_it() {
         "model": "main", "max_tokens": 5000, "messages": history(),
         "thinking": {"type": "enabled", "budget_tokens": 2000},
     });
-    let strip = Carry { strip_reasoning: true, ..Carry::fresh() };
+    let strip = Carry { form: Form::after(&Remedy::StripReasoning), ..Carry::fresh() };
     let (sent, _) = encode(&body, "claude-sonnet-4-5", &strip);
     assert!(!sent["messages"].to_string().contains("thinking"));
     assert_eq!(sent["messages"][1]["content"][0]["type"], "tool_use");

@@ -2,6 +2,8 @@
 
 use super::{assistant, calls, chat, encode, encode_as, go_on, result, to, user, weather};
 use crate::chat::{Effort, Part, Request, ToolChoice};
+use crate::failure::Remedy;
+use crate::turn::form::Form;
 use crate::turn::resume::{Carry, How};
 use serde_json::{Value, json};
 
@@ -121,9 +123,14 @@ fn drops_of_target_and_carry_are_left_out_and_named() {
     (request.temperature, request.user, request.effort) = (Some(0.5), Some("u".to_owned()), None);
     let mut target = to("claude-sonnet-4-20250514");
     target.drops = vec!["temperature".to_owned(), "messages".to_owned(), "seed".to_owned()];
-    let carry = Carry { drops: vec!["metadata".to_owned()], ..Carry::fresh() };
+    let carry = Carry { form: lacking("metadata"), ..Carry::fresh() };
     let (body, dropped) = encode_as(&request, &target, &carry);
     assert_eq!((body.get("temperature"), body.get("metadata")), (None, None));
     assert!(body.get("messages").is_some());
     assert_eq!(dropped, ["temperature", "user"]);
+}
+
+/// The form of a target that does not take `field`.
+fn lacking(field: &str) -> Form {
+    Form::after(&Remedy::Drop { fields: vec![field.to_owned()], lasting: true })
 }

@@ -244,7 +244,7 @@ fn refused_prefills_are_asked_the_other_way() {
         "Unrecognized request argument supplied: continue_final_message",
     ] {
         let failure = classify(400, &[], &error(message));
-        assert_eq!((failure.kind, failure.remedy), (Kind::BadRequest, Some(Remedy::Instruct)), "{message}");
+        assert_eq!((failure.kind, failure.remedy), (Kind::Repairable, Some(Remedy::Instruct)), "{message}");
     }
 }
 
@@ -261,25 +261,29 @@ fn refused_signatures_are_left_out() {
 
 #[test]
 fn optional_fields_that_are_not_supported_are_left_out() {
-    let drop = |field: &str| Some(Remedy::Drop(field.to_owned()));
+    let drops = |fields: &[&str], lasting| {
+        Some(Remedy::Drop { fields: fields.iter().map(|field| (*field).to_owned()).collect(), lasting })
+    };
+    let drop = |field: &str| drops(&[field], true);
     for (body, remedy) in [
         (error("Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."), drop("max_tokens")),
-        (r#"{"error":{"message":"Unsupported value: 'temperature' does not support 0.2 with this model.","param":"temperature","code":"unsupported_value"}}"#.to_owned(), drop("temperature")),
+        (r#"{"error":{"message":"Unsupported value: 'temperature' does not support 0.2 with this model.","param":"temperature","code":"unsupported_value"}}"#.to_owned(), drops(&["temperature"], false)),
         (r#"{"error":{"message":"no","param":"reasoning_effort","code":"unsupported_parameter"}}"#.to_owned(), drop("reasoning_effort")),
         (error("Model grok-4 does not support parameter reasoningEffort."), drop("reasoning_effort")),
-        (error("azure does not support parameters: ['seed', 'user'], for model=x"), drop("seed")),
+        (error("azure does not support parameters: ['seed', 'user'], for model=x"), drops(&["seed", "user"], true)),
         (error("Unrecognized request argument supplied: parallel_tool_calls"), drop("parallel_tool_calls")),
         (error("property 'service_tier' is unsupported"), drop("service_tier")),
         (error("`top_p` is deprecated for this model."), drop("top_p")),
         (r#"{"detail":[{"type":"extra_forbidden","loc":["body","stream_options"],"msg":"Extra inputs are not permitted"}]}"#.to_owned(), drop("stream_options")),
-        (r#"{"detail":[{"type":"extra_forbidden","loc":["body","messages",0,"name"],"msg":"Extra inputs are not permitted"}]}"#.to_owned(), None),
+        (r#"{"detail":[{"type":"extra_forbidden","loc":["body","messages",0,"name"],"msg":"Extra inputs are not permitted"}]}"#.to_owned(), Some(Remedy::DropInside(vec!["name".to_owned()]))),
         (error("Unsupported parameter: 'tools'"), None),
-        (error("Unknown parameter: 'messages[0].foo'."), None),
+        (error("Unknown parameter: 'messages[0].foo'."), Some(Remedy::DropInside(vec!["foo".to_owned()]))),
         (error("This feature is not supported"), None),
         (error("Invalid value for 'temperature': must be at most 2"), None),
     ] {
         let failure = classify(400, &[], &body);
-        assert_eq!((failure.kind, failure.remedy), (Kind::BadRequest, remedy), "{body}");
+        let kind = if remedy.is_some() { Kind::Repairable } else { Kind::BadRequest };
+        assert_eq!((failure.kind, failure.remedy), (kind, remedy), "{body}");
     }
 }
 

@@ -6,7 +6,9 @@ use super::{request, target};
 use crate::chat::{DialectId, Effort, Format, Media, Message, Minted, Part, Request, Role, Tool, ToolChoice};
 use crate::dialect::chat::Chat;
 use crate::dialect::{Credential, Provider, WireRequest};
+use crate::failure::Remedy;
 use crate::routing::Target;
+use crate::turn::form::Form;
 use crate::turn::resume::{Anchor, Carry, Continue, How, Origin};
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
@@ -48,7 +50,7 @@ fn what_a_target_lacks_is_left_out_and_named() {
     let mut target = target();
     target.drops = vec!["reasoning_effort".to_owned(), "stream_options".to_owned(), "top_k".to_owned()];
     target.max_output = Some(500);
-    let carry = Carry { drops: vec!["seed".to_owned()], ..Carry::fresh() };
+    let carry = Carry { form: lacking("seed"), ..Carry::fresh() };
     let (body, wire) = encode(&request, &target, &carry);
     assert_eq!(wire.dropped, ["seed", "reasoning_effort", "stream_options"]);
     assert!(["seed", "reasoning_effort", "stream_options"].iter().all(|f| body.get(*f).is_none()));
@@ -137,7 +139,7 @@ fn parts_of_the_history_can_be_left_out() {
           "reasoning_content": "r", "reasoning": "r", "reasoning_details": [{ "data": "x" }] },
         { "role": "user", "content": "c" }, { "role": "assistant", "content": "d" },
     ] }));
-    let carry = Carry { strip_reasoning: true, ..Carry::fresh() };
+    let carry = Carry { form: Form::after(&Remedy::StripReasoning), ..Carry::fresh() };
     let (body, _) = encode(&request, &target(), &carry);
     assert_eq!(body["messages"][2], json!({ "role": "assistant", "content": [{ "type": "text", "text": "b" }] }));
     assert_eq!(encode(&request, &target(), &Carry::fresh()).0["messages"], request.raw["messages"]);
@@ -277,4 +279,9 @@ fn credentials_are_bearers() {
             && headers[0].1.is_sensitive()
     );
     assert!(signed(None).is_empty() && signed(Some("a\nb")).is_empty());
+}
+
+/// The form of a target that does not take `field`.
+fn lacking(field: &str) -> Form {
+    Form::after(&Remedy::Drop { fields: vec![field.to_owned()], lasting: true })
 }

@@ -6,6 +6,7 @@ mod calls;
 mod classify;
 mod decode;
 mod encode;
+mod forms;
 mod parse;
 mod stream;
 

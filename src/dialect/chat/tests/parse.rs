@@ -151,3 +151,56 @@ fn errors_are_worded_for_this_api() {
     assert!(!reply.headers.iter().any(|(n, _)| n == "x-should-retry"));
     assert!(String::from_utf8_lossy(&reply.body).contains(r#""type":"overloaded""#));
 }
+
+#[test]
+fn other_words_for_the_same_wish() {
+    let tools = json!([
+        { "type": "function", "function": { "name": "f" } },
+        { "type": "function", "function": { "name": "g" } },
+    ]);
+    let choice = |choice: Value| request(&json!({ "tools": tools, "tool_choice": choice }));
+    let allowed = |mode: &str| json!({ "type": "allowed_tools", "allowed_tools": { "mode": mode, "tools": [{ "type": "function", "function": { "name": "g" } }] } });
+    for (given, expected, count) in [
+        (json!({ "type": "none" }), ToolChoice::None, 2),
+        (json!({ "type": "any" }), ToolChoice::Required, 2),
+        (allowed("required"), ToolChoice::Required, 1),
+        (allowed("auto"), ToolChoice::Auto, 1),
+        (
+            json!({ "type": "allowed_tools", "mode": "required", "tools": [{ "type": "function", "name": "f" }] }),
+            ToolChoice::Required,
+            1,
+        ),
+    ] {
+        let request = choice(given.clone());
+        assert_eq!((request.tool_choice, request.tools.len()), (Some(expected), count), "{given}");
+    }
+    assert!(request(&json!({ "usage": { "include": true } })).include_usage);
+    assert!(!request(&json!({ "usage": { "include": false } })).include_usage);
+    assert_eq!(request(&json!({ "max_tokens": -1 })).max_tokens, None);
+    assert_eq!(request(&json!({ "max_tokens": 500.0 })).max_tokens, Some(500));
+    let schema = |format: Value| matches!(request(&json!({ "response_format": format })).format, Format::Schema { .. });
+    assert!(schema(json!({ "type": "json_object", "schema": { "type": "object" } })));
+    assert!(schema(json!({ "type": "json_schema", "schema": { "type": "object" } })));
+    assert!(!schema(json!({ "type": "json_object" })));
+}
+
+#[test]
+fn media_and_marks_in_the_forms_that_clients_write() {
+    for (url, kind) in [
+        ("data:image/jpg;base64,AA", "image/jpeg"),
+        ("data:image/PNG;charset=utf-8;base64,AA", "image/png"),
+        ("DATA:image/webp;name=x.webp;base64,AA", "image/webp"),
+    ] {
+        let content = json!([{ "type": "image_url", "image_url": { "url": url } }]);
+        let request = request(&json!({ "messages": [{ "role": "user", "content": content }] }));
+        let expected = Part::Image(Media::Data { kind: kind.to_owned(), data: "AA".to_owned() });
+        assert_eq!(request.messages[0].parts, [expected], "{url}");
+    }
+    let mark = json!({ "type": "ephemeral" });
+    let request = request(&json!({ "messages": [
+        { "role": "system", "content": "s", "cache_control": mark },
+        { "role": "user", "content": "u", "cache_control": mark },
+    ] }));
+    let marked = |text: &str| Part::Text { text: text.to_owned(), cache: Some(mark.clone()) };
+    assert_eq!((&request.system[..], &request.messages[0].parts[..]), (&[marked("s")][..], &[marked("u")][..]));
+}
