@@ -43,7 +43,7 @@ struct Held {
     opened: Option<(String, String)>,
     args: String,
     /// What it holds besides.
-    besides: Vec<Box<Extra>>,
+    besides: Vec<Event>,
     closed: bool,
 }
 
@@ -327,7 +327,7 @@ impl Sieve {
                     self.held_bytes +=
                         extra.fields.iter().map(|(name, field)| name.len() + event::weight_of(field)).sum::<usize>();
                     self.held_bytes += size_of::<Extra>();
-                    self.held(choice, call).besides.push(extra);
+                    self.held(choice, call).besides.push(Event::Extra(extra));
                 }
             }
             _ => {}
@@ -385,7 +385,7 @@ impl Sieve {
     fn release(&mut self, choice: u32, told: &mut Step) {
         for held in self.held.extract_if(.., |held| held.choice == choice) {
             let Held { choice, call, opened, args, besides, closed } = held;
-            told.events.extend(besides.into_iter().map(Event::Extra));
+            told.events.extend(besides);
             if let Some((id, name)) = opened {
                 told.events.push(Event::ToolOpen { choice, call, id, name });
             }
