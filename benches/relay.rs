@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "a start for a clock that is moved by hand")]
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use segue::chat::modality::Modalities;
 use segue::chat::DialectId;
 use segue::event::{Event, Finish, Signal, Step};
 use segue::failure::{Failure, Kind, Stage};
@@ -33,6 +34,7 @@ fn begin(now: Instant) -> Relay {
         choices: 1,
         max_tokens: None,
         prompt_estimate: 100,
+        asked_in: Modalities::NONE,
         continuable: true,
         structured: None,
         races: true,

@@ -95,7 +95,7 @@ fn what_a_messages_provider_says_of_a_call_reaches_a_messages_client() {
             json!({"model": "m", "max_tokens": 9, "stream": stream, "messages": [{"role": "user", "content": "go"}]});
         let request = Anthropic.parse(&HeaderMap::new(), body.to_string().as_bytes()).expect("a request");
         let mut encoder = Anthropic.encoder(&request);
-        let mut decoder = Anthropic.decoder(Expect { choices: 1 });
+        let mut decoder = Anthropic.decoder(Expect::of(1));
         let mut out = BytesMut::new();
         for frame in frames {
             let mut step = Step::default();
@@ -158,7 +158,7 @@ fn chat_request(stream: bool) -> Request {
 }
 
 fn steps(chunks: &[&str]) -> Vec<Step> {
-    let mut decoder = Chat.decoder(Expect { choices: 1 });
+    let mut decoder = Chat.decoder(Expect::of(1));
     let mut steps = Vec::new();
     for chunk in chunks.iter().copied().chain(["[DONE]"]) {
         let mut step = Step::default();

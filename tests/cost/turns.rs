@@ -2,6 +2,7 @@
 
 use super::measure::cost;
 use bytes::BytesMut;
+use segue::chat::modality::Modalities;
 use segue::chat::DialectId;
 use segue::dialect;
 use segue::event::{Event, Extra, Finish, Identity, Place, Signal, Step};
@@ -94,6 +95,7 @@ fn play(says: Says, whole: bool, stands: Stand) {
         choices: 1,
         max_tokens: None,
         prompt_estimate: 10,
+        asked_in: Modalities::NONE,
         continuable: true,
         structured: None,
         races: true,
