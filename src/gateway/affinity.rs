@@ -110,7 +110,7 @@ impl Races {
             *self = Self::default();
             return;
         }
-        self.overtaken = (self.overtaken << 1 | u16::from(overtaken)) & LAST_TURNS;
+        self.overtaken = ((self.overtaken << 1) | u16::from(overtaken)) & LAST_TURNS;
         if overtaken && self.behind.is_none() && self.overtaken.count_ones() >= TOO_OFTEN {
             self.behind = Some(now);
         }
