@@ -16,6 +16,7 @@ mod paint;
 mod probe;
 mod problems;
 mod reload;
+mod results;
 mod scores;
 mod serve;
 mod stop;

@@ -11,6 +11,7 @@
 //! The loop itself is an `Engine` behind a lock that nobody contends for, save a newer turn of the same conversation,
 //! which must be able to end this one at once even if nobody polls it.
 
+pub(crate) use super::clock::now;
 use super::conversation::Part;
 use super::place::Supersede;
 use super::record::TurnRecord;
@@ -480,11 +481,6 @@ impl Engine {
 }
 
 // === helpers ===
-
-/// Tokio's clock, so that tests without sockets can pause it.
-pub(crate) fn now() -> Instant {
-    tokio::time::Instant::now().into_std()
-}
 
 /// The tokens of a turn as one, as far as its providers' counts are believed: its longest prompt, and what was told of
 /// every attempt.

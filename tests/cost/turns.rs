@@ -2,8 +2,8 @@
 
 use super::measure::cost;
 use bytes::BytesMut;
-use segue::chat::modality::Modalities;
 use segue::chat::DialectId;
+use segue::chat::modality::Modalities;
 use segue::dialect;
 use segue::event::{Event, Extra, Finish, Identity, Place, Signal, Step};
 use segue::relay::{Action, AttemptId, Policy, Relay};
