@@ -124,7 +124,7 @@ impl Sieve {
 
     /// Keeps what is told of an object that is checked at its end.
     fn watch(&mut self, step: &Step) {
-        let Object::Watched(_, object) = &mut self.object else { return };
+        let Object::Watched(object) = &mut self.object else { return };
         for event in &step.events {
             if let Event::Text { text, .. } = event {
                 object.push_str(text);
