@@ -36,7 +36,7 @@ fn begin(now: Instant) -> Relay {
         prompt_estimate: 100,
         asked_in: Modalities::NONE,
         continuable: true,
-        structured: None,
+        structured: false,
         races: true,
         max_turn: 1 << 25,
         whole: false,

@@ -97,7 +97,7 @@ fn play(says: Says, whole: bool, stands: Stand) {
         prompt_estimate: 10,
         asked_in: Modalities::NONE,
         continuable: true,
-        structured: None,
+        structured: false,
         races: true,
         max_turn: MAX_TURN,
         whole,
