@@ -20,6 +20,9 @@ pub enum Event {
     /// A thinking phase whose text is not shown began (`true`) or ended (`false`). While it is open the model
     /// works in silence and the `thinking` clock replaces the others.
     Thinking(bool),
+    /// A tool that the provider runs itself (a search, a program) began (`true`) or its result came (`false`). As many
+    /// may be open as were begun; meanwhile the model is silent and the `thinking` clock replaces the others.
+    ServerTool(bool),
     /// Visible text. Never empty.
     Text {
         /// Which of the `n` answers.
@@ -213,6 +216,7 @@ impl Event {
             Self::Alive
             | Self::Identity(_)
             | Self::Thinking(_)
+            | Self::ServerTool(_)
             | Self::Signature { .. }
             | Self::ToolClose { .. }
             | Self::Usage(_) => false,

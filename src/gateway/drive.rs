@@ -14,7 +14,7 @@
 use super::conversation::Part;
 use super::place::Supersede;
 use super::record::TurnRecord;
-use super::{Inner, LiveTurn, lock, refusal, watch::Watchdog};
+use super::{Inner, LiveTurn, habits, lock, refusal, watch::Watchdog};
 use crate::chat::Request;
 use crate::dialect::{self, Encode, End, Refusal};
 use crate::event::{Signal, Step};
@@ -419,6 +419,9 @@ impl Engine {
         let Some(index) = self.attempts.iter().position(|(a, _)| *a == id) else { return };
         let (_, attempt) = self.attempts.remove(index);
         attempt.settle(end.verdict(counts));
+        if let Some(account) = self.relay.journal().attempts.get(id.0 as usize) {
+            habits::learn(&self.live.setup.fleet, &self.request, account, end);
+        }
     }
 
     /// A target that refuses a prefill is not asked so again for a while.

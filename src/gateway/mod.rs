@@ -12,6 +12,7 @@ pub mod caller;
 mod conversation;
 pub mod count;
 pub mod drive;
+mod habits;
 mod notice;
 mod place;
 mod plan;

@@ -119,7 +119,11 @@ fn candidate(setup: &Setup, entry: &Entry, hedge: Option<Hedge>, request: &Reque
             provider.map_or(How::Instruct, |p| p.how(&target.model))
         }
     };
-    let thinks = request.effort.is_some_and(|e| e > Effort::Minimal);
+    let thinks = match request.effort {
+        Some(Effort::None) => false,
+        Some(Effort::Minimal) | None => target.thinks == Some(true) || setup.fleet.thinks(target),
+        Some(_) => true,
+    };
     Candidate {
         how,
         echoes: provider.is_some_and(|p| p.echoes(&target.model)),
@@ -127,7 +131,7 @@ fn candidate(setup: &Setup, entry: &Entry, hedge: Option<Hedge>, request: &Reque
         hedge_after: hedge.filter(|_| setup.fleet.may_hedge(target)).and_then(|h| hedge_after(setup, entry, h)),
         normal_gap: setup.fleet.gap_percentile(target, NORMAL_GAP).unwrap_or_default(),
         target: Arc::clone(target),
-        timeouts: entry.timeouts,
+        timeouts: entry.timeouts.for_prompt(request.estimated_prompt()),
     }
 }
 

@@ -68,6 +68,8 @@ pub struct Attempt {
     pub told: Tokens,
     /// It led in mid-turn, and another attempt took the lead from it: after so long a silence.
     pub overtaken: Option<Duration>,
+    /// The model was seen to think.
+    pub thought: bool,
     /// How its seam was decided.
     pub seam: Option<&'static str>,
     /// It was joined without proof that it fits.
@@ -151,6 +153,7 @@ impl Journal {
             generated: Tokens::default(),
             told: Tokens::default(),
             overtaken: None,
+            thought: false,
             seam: None,
             guessed: false,
         });
@@ -173,6 +176,12 @@ impl Journal {
         }
         for event in &step.events {
             attempt.generated.count(event);
+            attempt.thought |= match event {
+                Event::Thinking(on) => *on,
+                Event::Reasoning { .. } | Event::Signature { .. } => true,
+                Event::Usage(usage) => usage.reasoning.is_some_and(|tokens| tokens > 0),
+                _ => false,
+            };
             if let Event::Usage(usage) = event {
                 attempt.usage.update((**usage).clone());
             }

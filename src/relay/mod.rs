@@ -325,8 +325,10 @@ impl Relay {
         &self.turn
     }
 
+    /// When the turn is over whatever happens: at its deadline, or at `first_word` while the client has seen nothing.
     fn deadline(&self) -> Instant {
-        self.journal.started + self.policy.deadline
+        let first_word = self.policy.level.timeouts.first_word.filter(|_| self.turn.is_blank());
+        self.journal.started + first_word.unwrap_or(Duration::MAX).min(self.policy.deadline)
     }
 
     // --- what attempts say ---

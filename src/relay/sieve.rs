@@ -153,6 +153,7 @@ impl Sieve {
             Event::Reasoning { .. } | Event::Signature { .. } | Event::Thinking(_) => !self.muted,
             Event::ToolArgs { .. } => self.calls == Calls::Stream && self.replay.is_none(),
             Event::Alive
+            | Event::ServerTool(_)
             | Event::ToolOpen { .. }
             | Event::ToolClose { .. }
             | Event::Usage(_)
@@ -162,7 +163,7 @@ impl Sieve {
 
     fn event(&mut self, event: Event, hold: bool, told: &mut Step) -> Result<(), Box<Failure>> {
         match event {
-            Event::Alive | Event::Usage(_) => {}
+            Event::Alive | Event::ServerTool(_) | Event::Usage(_) => {}
             Event::Identity(_) | Event::Extra(_) => told.events.push(event),
             Event::Reasoning { .. } | Event::Signature { .. } | Event::Thinking(_) => {
                 if self.muted {

@@ -137,7 +137,12 @@ impl Turn {
             Event::ToolClose { choice, call } => self.choice(*choice).call(*call).closed = true,
             Event::Finish { choice, reason, .. } => self.choice(*choice).finish = Some(reason.clone()),
             Event::Extra(extra) => self.bound |= extra.bound,
-            Event::Alive | Event::Identity(_) | Event::Thinking(_) | Event::Signature { .. } | Event::Usage(_) => {}
+            Event::Alive
+            | Event::Identity(_)
+            | Event::Thinking(_)
+            | Event::ServerTool(_)
+            | Event::Signature { .. }
+            | Event::Usage(_) => {}
         }
     }
 

@@ -155,8 +155,12 @@ impl Stream {
             }
             Event::Finish { choice, reason, .. } => self.finish(*choice, reason, out),
             Event::Extra(extra) => self.extra(extra, out),
-            Event::Alive | Event::Thinking(_) | Event::Signature { .. } | Event::ToolClose { .. } | Event::Usage(_) => {
-            }
+            Event::Alive
+            | Event::Thinking(_)
+            | Event::ServerTool(_)
+            | Event::Signature { .. }
+            | Event::ToolClose { .. }
+            | Event::Usage(_) => {}
         }
         false
     }
