@@ -239,7 +239,7 @@ impl Event {
                 }
                 Self::Finish { stop_sequence, .. } => stop_sequence.as_ref().map_or(0, String::len),
                 Self::Extra(extra) => size_of::<Extra>() + weight_of_fields(&extra.fields),
-                Self::Alive | Self::Thinking(_) | Self::ToolClose { .. } => 0,
+                Self::Alive | Self::Thinking(_) | Self::ServerTool(_) | Self::ToolClose { .. } => 0,
             }
     }
 

@@ -4,7 +4,7 @@ use super::affinity::{self, Troubles};
 use super::caller::{Caller, Route};
 use super::setup::Setup;
 use super::structured;
-use crate::chat::{Effort, Minted, Request};
+use crate::chat::{DialectId, Effort, Minted, Request};
 use crate::config::{Breaker, Connection, Quota};
 use crate::dialect::{self, Reason, Refusal};
 use crate::fleet::{self, Availability};
@@ -110,14 +110,23 @@ pub(super) fn entries<'a>(level: &'a Level, request: &Request, caller: &Caller) 
 fn candidate(setup: &Setup, entry: &Entry, hedge: Option<Hedge>, request: &Request, caller: &Caller) -> Candidate {
     let target = &entry.target;
     let provider = dialect::provider(target.dialect);
+    let lacks_prefill = setup.fleet.is_lacking(target, fleet::PREFILL, caller.who(None).tenant);
     let how = match target.continuation {
-        _ if setup.fleet.is_lacking(target, fleet::PREFILL, caller.who(None).tenant) => How::Instruct,
+        _ if lacks_prefill => How::Instruct,
         Continuation::Prefill => How::Prefill,
         Continuation::Instruct => How::Instruct,
         // Native resumption is not built for these dialects; one that restarts is never asked to continue.
         Continuation::Auto | Continuation::Native | Continuation::Restart => {
             provider.map_or(How::Instruct, |p| p.how(&target.model))
         }
+    };
+    // Where a table says that a model takes no prefill it is not tried; elsewhere the refusal teaches it.
+    let other = match (how, target.continuation) {
+        (How::Prefill, _) => Some(How::Instruct),
+        (How::Instruct, Continuation::Auto) if target.dialect == DialectId::Chat => {
+            Some(How::Prefill).filter(|_| !lacks_prefill)
+        }
+        (How::Instruct, _) => None,
     };
     let thinks = match request.effort {
         Some(Effort::None) => false,
@@ -126,6 +135,7 @@ fn candidate(setup: &Setup, entry: &Entry, hedge: Option<Hedge>, request: &Reque
     };
     Candidate {
         how,
+        other,
         echoes: provider.is_some_and(|p| p.echoes(&target.model)),
         reasons: target.reasons || thinks,
         hedge_after: hedge.filter(|_| setup.fleet.may_hedge(target)).and_then(|h| hedge_after(setup, entry, h)),

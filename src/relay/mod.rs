@@ -356,7 +356,8 @@ impl Relay {
         };
         if self.runners[index].sieve.guessed() {
             self.journal.guessed(id);
-            if self.runners.len() > 1 || self.next_seat().is_some() {
+            let seat = self.runners[index].seat;
+            if self.runners.len() > 1 || self.next_seat().is_some() || self.may_turn(seat) {
                 let failure = Failure::new(Kind::SeamRejected, Stage::Joining)
                     .saying("the continuation meets the text inside a word and does not repeat its end");
                 return self.on_failed(id, &failure, now);

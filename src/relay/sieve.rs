@@ -5,7 +5,7 @@
 
 use super::Check;
 use super::calls::{Differs, Replay};
-use crate::event::{Event, Finish, Step};
+use crate::event::{Event, Finish, Place, Step};
 use crate::failure::{Failure, Kind, Stage};
 use crate::routing::Delivery;
 use crate::turn::is_whole;
@@ -126,8 +126,14 @@ impl Sieve {
             return Ok(step);
         }
         let mut told = Step::default();
+        // What is said beside a text (log-probabilities) goes where the text goes: not told if that is not told as it came.
+        let undecided = self.seam.as_ref().is_some_and(Seam::is_undecided);
+        let before = step.events.iter().map(text_of).sum::<usize>();
         for event in step.events {
             self.event(event, hold, &mut told)?;
+        }
+        if undecided && before > 0 && told.events.iter().map(text_of).sum::<usize>() != before {
+            told.events.retain(|event| !is_beside(event));
         }
         Ok(told)
     }
@@ -418,6 +424,15 @@ impl Sieve {
 
 // === helpers ===
 
+fn text_of(event: &Event) -> usize {
+    if let Event::Text { text, .. } = event { text.len() } else { 0 }
+}
+
+/// It is about a piece of text and nothing by itself.
+fn is_beside(event: &Event) -> bool {
+    matches!(event, Event::Extra(extra) if !extra.bound && matches!(extra.place, Place::Delta(_) | Place::Choice(_)))
+}
+
 fn forward<'a>(known: &str, at: usize, text: &'a str) -> Result<(&'a str, usize), Box<Failure>> {
     let expected = &known.as_bytes()[at..];
     let shared = expected.len().min(text.len());
@@ -443,6 +458,7 @@ fn rejected(why: Rejected) -> Box<Failure> {
         Rejected::Diverged => "the continuation began again and told something else",
         Rejected::Preamble => "the continuation talks about itself instead of going on",
         Rejected::Refused => "the target refuses to continue",
+        Rejected::Unfit => "the continuation breaks the sentence that was told in part",
     }))
 }
 

@@ -17,6 +17,9 @@ pub struct Candidate {
     pub timeouts: Timeouts,
     /// How it continues a turn.
     pub how: How,
+    /// The other way, for once more if what it said so was no continuation and nobody else is left; `None`: there is
+    /// none.
+    pub other: Option<How>,
     /// It repeats a prefilled text before it goes on.
     pub echoes: bool,
     /// It thinks before it speaks, by itself or because the request asks for it.
@@ -60,8 +63,10 @@ pub struct Seat {
     pub paid: bool,
     /// A failure of it was counted against its health; a turn counts once per target.
     pub counted: bool,
-    /// Use the instruct continuation, whatever the candidate says.
-    pub instruct: bool,
+    /// How it continues, whatever the candidate says.
+    pub instead: Option<How>,
+    /// It was asked once more in the other way.
+    pub turned: bool,
     /// Leave reasoning out of the history.
     pub strip_reasoning: bool,
     /// Request fields that it refused.
@@ -243,7 +248,8 @@ impl Seat {
             rescued: false,
             paid: false,
             counted: false,
-            instruct: false,
+            instead: None,
+            turned: false,
             strip_reasoning: false,
             drops: Vec::new(),
         }
@@ -251,7 +257,7 @@ impl Seat {
 
     /// How it continues a turn, after what it refused.
     pub fn how(&self) -> How {
-        if self.instruct { How::Instruct } else { self.candidate.how }
+        self.instead.unwrap_or(self.candidate.how)
     }
 
     /// What is left of its `first_token` at `now`; all of it before the first send.
@@ -271,6 +277,7 @@ impl Candidate {
             target,
             timeouts,
             how: How::Instruct,
+            other: None,
             echoes: false,
             hedge_after: None,
             normal_gap: Duration::ZERO,

@@ -107,6 +107,7 @@ impl Turn {
             Event::Alive
             | Event::Identity(_)
             | Event::Thinking(_)
+            | Event::ServerTool(_)
             | Event::ToolClose { .. }
             | Event::Usage(_)
             | Event::Finish { .. } => 0,

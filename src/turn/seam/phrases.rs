@@ -47,7 +47,8 @@ pub(super) const ANNOUNCEMENTS: &[&str] = &[
 ];
 
 /// Announcements in brackets of their own.
-pub(super) const NOTES: &[&str] = &["(continued)", "(continuing)", "[continued]", "[continuing]", "(cont.)", "(cont'd)"];
+pub(super) const NOTES: &[&str] =
+    &["(continued)", "(continuing)", "[continued]", "[continuing]", "(cont.)", "(cont'd)"];
 
 /// From where it continues, behind an announcement.
 pub(super) const WHENCE: &[&str] = &[
