@@ -20,6 +20,9 @@ pub enum Event {
     /// A thinking phase whose text is not shown began (`true`) or ended (`false`). While it is open the model
     /// works in silence and the `thinking` clock replaces the others.
     Thinking(bool),
+    /// A tool that the provider runs itself (a search, a program) began (`true`) or its result came (`false`). As many
+    /// may be open as were begun; meanwhile the model is silent and the `thinking` clock replaces the others.
+    ServerTool(bool),
     /// Visible text. Never empty.
     Text {
         /// Which of the `n` answers.
@@ -243,6 +246,7 @@ impl Event {
             Self::Alive
             | Self::Identity(_)
             | Self::Thinking(_)
+            | Self::ServerTool(_)
             | Self::Signature { .. }
             | Self::ToolClose { .. }
             | Self::Usage(_) => false,
@@ -265,7 +269,7 @@ impl Event {
                 }
                 Self::Finish { stop_sequence, .. } => stop_sequence.as_ref().map_or(0, String::len),
                 Self::Extra(extra) => size_of::<Extra>() + weight_of_fields(&extra.fields),
-                Self::Alive | Self::Thinking(_) | Self::ToolClose { .. } => 0,
+                Self::Alive | Self::Thinking(_) | Self::ServerTool(_) | Self::ToolClose { .. } => 0,
             }
     }
 

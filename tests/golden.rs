@@ -118,6 +118,7 @@ fn line(event: &Event) -> String {
         Event::Alive => "alive".to_owned(),
         Event::Identity(who) => format!("identity id={:?} model={:?} created={}", who.id, who.model, who.created),
         Event::Thinking(open) => format!("thinking {open}"),
+        Event::ServerTool(open) => format!("server tool {open}"),
         Event::Text { choice, text } => format!("text {choice} {text:?}"),
         Event::Reasoning { choice, text } => format!("reasoning {choice} {text:?}"),
         Event::Signature { choice, data, redacted } => format!("signature {choice} {data:?} redacted={redacted}"),

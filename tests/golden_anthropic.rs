@@ -80,6 +80,7 @@ fn write_step(step: &Step, out: &mut String) {
             Event::Alive => continue,
             Event::Identity(who) => format!("identity {} {}", who.id, who.model),
             Event::Thinking(open) => format!("thinking {open}"),
+            Event::ServerTool(open) => format!("server tool {open}"),
             Event::Text { text, .. } => format!("text {text:?}{raw}"),
             Event::Reasoning { text, .. } => format!("reasoning {text:?}{raw}"),
             Event::Signature { data, redacted, .. } => format!("signature {data} redacted={redacted}"),

@@ -90,7 +90,7 @@ fn settle(events: impl IntoIterator<Item = Event>) -> Vec<Event> {
     let mut out: Vec<Event> = Vec::new();
     for event in events {
         match (&event, out.last_mut()) {
-            (Event::Alive | Event::Usage(_) | Event::Thinking(true), _) => continue,
+            (Event::Alive | Event::Usage(_) | Event::Thinking(true) | Event::ServerTool(_), _) => continue,
             (Event::Text { text: more, .. }, Some(Event::Text { text, .. })) => text.push_str(more),
             (Event::Reasoning { text: more, .. }, Some(Event::Reasoning { text, .. })) => text.push_str(more),
             (Event::ToolArgs { args: more, .. }, Some(Event::ToolArgs { args, .. })) => args.push_str(more),

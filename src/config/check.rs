@@ -299,6 +299,18 @@ fn capabilities(level: &Level, out: &mut About<'_>) {
             "leave `continuation` at \"auto\" somewhere",
         );
     }
+    let unknown = level.chain.iter().filter(|row| row.target.thinks.is_none());
+    let unknown: Vec<String> =
+        unknown.filter(|row| row.timeouts.first_token < row.timeouts.thinking).map(name).collect();
+    if !unknown.is_empty() {
+        out.note(
+            format!(
+                "whether {} thinks before it speaks is not known: until it was seen to, `first_token` is its limit",
+                unknown.join(", ")
+            ),
+            "say `reasons = true` or `reasons = false` in its place of the chain",
+        );
+    }
     if level.chain.len() > 1 && level.structured == Delivery::Hold {
         out.note(
             "structured output is held until it is whole and checked, because there is a fallback",

@@ -171,8 +171,20 @@ pub const NOT_YET: &[(&str, &str)] = &[
     ("ledger.prices", "no ledger is kept yet"),
 ];
 
-const TIMEOUTS: &[&str] =
-    &["connect", "first_token", "thinking", "suspect", "pace", "stall", "idle", "turn", "client_write", "error_body"];
+const TIMEOUTS: &[&str] = &[
+    "connect",
+    "first_token",
+    "first_token_per_1k",
+    "first_word",
+    "thinking",
+    "suspect",
+    "pace",
+    "stall",
+    "idle",
+    "turn",
+    "client_write",
+    "error_body",
+];
 
 const QUOTA: &[&str] = &["in_flight", "rpm", "tpm"];
 

@@ -3,6 +3,7 @@
 use super::connection::{Connection, check_name};
 use super::document::{Named, Section, Value};
 use super::problem::did_you_mean;
+use super::thinkers::Thinkers;
 use super::timeouts;
 use super::units;
 use super::value::Zero;
@@ -21,6 +22,7 @@ pub(super) struct Around<'a> {
     pub(super) connections: &'a [Connection],
     pub(super) timeouts: Timeouts,
     pub(super) seam_window: usize,
+    pub(super) thinkers: Thinkers,
 }
 
 /// Reads one level.
@@ -171,7 +173,7 @@ fn place(row: &Value<'_>, around: &Around<'_>, clocks: Timeouts) -> Row {
     }
     let timeouts = own.map_or(clocks, |s| {
         let read = timeouts::read(&s, clocks);
-        Timeouts { turn: clocks.turn, client_write: clocks.client_write, ..read }
+        Timeouts { first_word: clocks.first_word, turn: clocks.turn, client_write: clocks.client_write, ..read }
     });
     let connection = name.and_then(|(name, _)| around.connections.iter().find(|c| *c.name == *name));
     let (Some(connection), Some(model)) = (connection, model) else { return Row::Broken };
@@ -181,6 +183,7 @@ fn place(row: &Value<'_>, around: &Around<'_>, clocks: Timeouts) -> Row {
     }
     let target = Target {
         connection: Arc::clone(&connection.name),
+        thinks: facts.thinks.or_else(|| around.thinkers.know(model)),
         model: model.into(),
         dialect: connection.dialect,
         issuer: connection.issuer(),
@@ -193,6 +196,7 @@ fn place(row: &Value<'_>, around: &Around<'_>, clocks: Timeouts) -> Row {
 /// What a row says of its target, under names that are put in later.
 fn facts(section: &Section<'_>) -> Target {
     let base = Target::new("", "", crate::chat::DialectId::Chat);
+    let reasons = section.flag("reasons", base.reasons);
     let tokens = |key| section.get(key).and_then(|v| v.whole(1..=u64::MAX));
     let facts = Target {
         continuation: section.choice(
@@ -210,7 +214,8 @@ fn facts(section: &Section<'_>) -> Target {
         max_output: tokens("max_output"),
         drops: section.texts("drops", "\"seed\""),
         inputs: inputs(section),
-        reasons: section.flag("reasons", base.reasons),
+        reasons,
+        thinks: section.get("reasons").map(|_| reasons),
         deterministic: section.flag("deterministic", base.deterministic),
         quality: narrow(section.whole("quality", QUALITIES, u64::from(base.quality))),
         ..base

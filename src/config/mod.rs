@@ -25,6 +25,7 @@ mod server;
 mod tenant;
 #[cfg(test)]
 mod tests;
+mod thinkers;
 mod timeouts;
 mod units;
 mod value;
@@ -151,7 +152,13 @@ fn read(top: &Section<'_>) -> Option<Config> {
         entries.iter().filter_map(|e| Connection::read(e, bring.contains(&e.name))).collect();
     let ledger = top.section("ledger").map(|s| Ledger::read(&s, &names)).unwrap_or_default();
 
-    let around = level::Around { names: &names, connections: &connections, timeouts: clocks, seam_window };
+    let around = level::Around {
+        names: &names,
+        connections: &connections,
+        timeouts: clocks,
+        seam_window,
+        thinkers: thinkers::Thinkers::new(),
+    };
     let rows = top.names("levels");
     let level_names: Vec<&str> = rows.iter().map(|e| e.name).collect();
     let levels: Vec<Arc<Level>> = rows.iter().filter_map(|e| level::read(e, &around)).collect();

@@ -177,6 +177,8 @@ fn timeouts(clocks: &Timeouts) -> Value {
     json!({
         "connect": show(clocks.connect),
         "first_token": show(clocks.first_token),
+        "first_token_per_1k": or_off(clocks.first_token_per_1k),
+        "first_word": or_off(clocks.first_word),
         "thinking": show(clocks.thinking),
         "suspect": or_off(clocks.suspect),
         "pace": clocks.pace.map_or_else(|| "off".to_owned(), |p| format!("{} chars/s over {}", p.chars, show(p.window))),

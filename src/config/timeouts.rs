@@ -10,6 +10,11 @@ pub(super) fn read(section: &Section<'_>, outer: Timeouts) -> Timeouts {
     Timeouts {
         connect: clock("connect", outer.connect),
         first_token: clock("first_token", outer.first_token),
+        first_token_per_1k: section
+            .get("first_token_per_1k")
+            .and_then(|v| v.duration_or_off())
+            .unwrap_or(outer.first_token_per_1k),
+        first_word: section.get("first_word").and_then(|v| v.duration_or_off()).unwrap_or(outer.first_word),
         thinking: clock("thinking", outer.thinking),
         suspect: section.get("suspect").and_then(|v| v.duration_or_off()).unwrap_or(outer.suspect),
         pace: section.get("pace").and_then(|v| v.pace_or_off()).unwrap_or(outer.pace),
@@ -27,4 +32,4 @@ pub(super) fn of(owner: &Section<'_>, outer: Timeouts) -> Timeouts {
 }
 
 /// Clocks that a single place in a chain cannot have for itself.
-pub(super) const OF_THE_TURN: [&str; 2] = ["turn", "client_write"];
+pub(super) const OF_THE_TURN: [&str; 3] = ["first_word", "turn", "client_write"];

@@ -139,7 +139,7 @@ fn unused(vendor: &Vendor) -> Problem {
     }
 }
 
-const MODELS: &str = include_str!("../../config/models.toml");
+pub(super) const MODELS: &str = include_str!("../../config/models.toml");
 
 /// Stands for the path of the file that there is not.
 const PATH: &str = "(environment)";

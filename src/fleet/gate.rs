@@ -1,5 +1,6 @@
 //! One connection at work: its health under a lock, its slots, and those who wait before it.
 
+use super::habits::Habits;
 use super::room::{Room, Rooms};
 use super::view::{CircuitView, Journal};
 use super::{Connection, ConnectionLimits, Held, lock};
@@ -28,6 +29,8 @@ pub(super) struct Gate {
     pub(super) waiting: AtomicUsize,
     /// Where those wait whose key has just rested.
     pub(super) rooms: Rooms,
+    /// What its models do unasked.
+    pub(super) habits: Mutex<Habits>,
     limits: ConnectionLimits,
     hasher: RandomState,
     state: Mutex<connection::Connection>,
@@ -53,6 +56,7 @@ impl Gate {
             head: Semaphore::new(1),
             waiting: AtomicUsize::new(0),
             rooms: Rooms::default(),
+            habits: Mutex::default(),
             limits,
             hasher: RandomState::new(),
             state: Mutex::new(connection::Connection::new(breaker, Limits { rpm, tpm, retry_after_cap }, seed)),

@@ -31,6 +31,7 @@ use view::Journal;
 pub mod attempt;
 mod forms;
 mod gate;
+mod habits;
 mod lease;
 mod line;
 mod room;
@@ -220,6 +221,18 @@ impl Fleet {
         let Some(gate) = self.gate(target) else { return };
         let by = Plaintiff { request: gate.request(body), ..gate.plaintiff(who.tenant, who.credential) };
         gate.known(|known| known.lacks(&target.model, gate.mark(what), by, by_words, now()));
+    }
+
+    /// An answer of `target` to a request that did not ask it to think: whether it thought.
+    pub fn learn_thinking(&self, target: &Target, thought: bool) {
+        if let Some(gate) = self.gate(target) {
+            lock(&gate.habits).answered(&target.model, thought);
+        }
+    }
+
+    /// Whether it was lately seen to think unasked.
+    pub fn thinks(&self, target: &Target) -> bool {
+        self.gate(target).is_some_and(|gate| lock(&gate.habits).thinks(&target.model))
     }
 
     /// Whether the target is known to refuse `what`, as far as `tenant` is concerned.

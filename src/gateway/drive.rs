@@ -14,12 +14,12 @@
 mod ask;
 mod weight;
 
-pub(crate) use super::clock::now;
 use super::buffer::Held;
+pub(crate) use super::clock::now;
 use super::conversation::Part;
 use super::place::Supersede;
 use super::record::TurnRecord;
-use super::{Inner, LiveTurn, lock, refusal, repair, watch::Watchdog};
+use super::{Inner, LiveTurn, habits, lock, refusal, repair, watch::Watchdog};
 use crate::chat::Request;
 use crate::dialect::{Encode, End, Refusal};
 use crate::event::{Signal, Step};
@@ -411,6 +411,10 @@ impl Engine {
         let Some(index) = self.attempts.iter().position(|(a, ..)| *a == id) else { return };
         let (_, attempt, _) = self.attempts.remove(index);
         attempt.settle(end.verdict(counts));
+        let account = self.relay.journal().attempts.get(id.0 as usize);
+        if let (Some(account), Some(request)) = (account, self.request.as_deref()) {
+            habits::learn(&self.live.setup.fleet, request, account, end);
+        }
     }
 
     /// Looks at what a refusal suggests: a field that the request does not hold is not worth another try, and what needs

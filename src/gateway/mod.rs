@@ -14,6 +14,7 @@ mod connection;
 mod conversation;
 pub mod count;
 pub mod drive;
+mod habits;
 mod notice;
 mod place;
 mod plan;

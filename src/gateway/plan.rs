@@ -5,7 +5,7 @@ use super::caller::{Caller, Route};
 use super::setup::Setup;
 use super::structured;
 use crate::chat::modality::Modalities;
-use crate::chat::{Effort, Minted, Request};
+use crate::chat::{DialectId, Effort, Minted, Request};
 use crate::dialect::{self, Reason, Refusal};
 use crate::fleet::{self, Availability};
 use crate::relay::Policy;
@@ -155,8 +155,9 @@ fn able<'a>(
 fn candidate(setup: &Setup, entry: &Entry, hedge: Option<Hedge>, request: &Request, caller: &Caller) -> Candidate {
     let target = &entry.target;
     let provider = dialect::provider(target.dialect);
+    let lacks_prefill = setup.fleet.is_lacking(target, fleet::PREFILL, caller.who(None).tenant);
     let how = match target.continuation {
-        _ if setup.fleet.is_lacking(target, fleet::PREFILL, caller.who(None).tenant) => How::Instruct,
+        _ if lacks_prefill => How::Instruct,
         Continuation::Prefill => How::Prefill,
         Continuation::Instruct => How::Instruct,
         // Native resumption is not built for these dialects; one that restarts is never asked to continue.
@@ -167,16 +168,29 @@ fn candidate(setup: &Setup, entry: &Entry, hedge: Option<Hedge>, request: &Reque
     let mut form = setup.fleet.form(target, super::drive::now());
     // What is asked is asked, or the target is not.
     form.lacks = lacking(setup, target, request, caller).without(request.asked_in());
-    let thinks = request.effort.is_some_and(|e| e > Effort::Minimal);
+    // Where a table says that a model takes no prefill it is not tried; elsewhere the refusal teaches it.
+    let other = match (how, target.continuation) {
+        (How::Prefill, _) => Some(How::Instruct),
+        (How::Instruct, Continuation::Auto) if target.dialect == DialectId::Chat => {
+            Some(How::Prefill).filter(|_| !lacks_prefill)
+        }
+        (How::Instruct, _) => None,
+    };
+    let thinks = match request.effort {
+        Some(Effort::None) => false,
+        Some(Effort::Minimal) | None => target.thinks == Some(true) || setup.fleet.thinks(target),
+        Some(_) => true,
+    };
     Candidate {
         how,
+        other,
         echoes: provider.is_some_and(|p| p.echoes(&target.model)),
         reasons: target.reasons || thinks,
         hedge_after: hedge.filter(|_| setup.fleet.may_hedge(target)).and_then(|h| hedge_after(setup, entry, h)),
         normal_gap: setup.fleet.gap_percentile(target, NORMAL_GAP).unwrap_or_default(),
         form,
         target: Arc::clone(target),
-        timeouts: entry.timeouts,
+        timeouts: entry.timeouts.for_prompt(request.estimated_prompt()),
     }
 }
 

@@ -61,9 +61,11 @@ pub enum Why {
 // === impl Relay ===
 
 impl Relay {
-    /// The client's limit counts over all legs; a later leg was given some tokens more, for the anchor.
+    /// A continuation is bounded by the limit that it was given. This one is for those that do not keep to it: our count
+    /// of tokens is an estimate, so only what is half as much again as the client wanted is certainly too much.
     pub(super) fn over_the_clients_limit(&self) -> bool {
-        self.journal.splices > 0 && self.policy.max_tokens.is_some_and(|max| self.turn.tokens() >= max)
+        let is_over = |max: u64| self.journal.visible_tokens() >= max.saturating_add(max / 2).saturating_add(RUNAWAY);
+        self.journal.splices > 0 && self.policy.max_tokens.is_some_and(is_over)
     }
 
     pub(super) fn finish_at_limit(&mut self, now: Instant) {
@@ -172,3 +174,6 @@ impl Relay {
         self.fault(Ending::Deadline, now);
     }
 }
+
+/// What a continuation may be over its limit besides, in tokens: of a small limit the half is next to nothing.
+const RUNAWAY: u64 = 16;

@@ -68,6 +68,8 @@ pub struct Attempt {
     pub told: Tokens,
     /// It led in mid-turn, and another attempt took the lead from it: after so long a silence.
     pub overtaken: Option<Duration>,
+    /// The model was seen to think.
+    pub thought: bool,
     /// How its seam was decided.
     pub seam: Option<&'static str>,
     /// It was joined without proof that it fits.
@@ -113,6 +115,10 @@ pub enum End {
 pub struct Tokens {
     ascii: u64,
     wide: u64,
+    /// The part of them that is reasoning.
+    thought: (u64, u64),
+    /// In how many pieces the rest came.
+    pieces: u64,
 }
 
 // === impl Journal ===
@@ -153,6 +159,7 @@ impl Journal {
             generated: Tokens::default(),
             told: Tokens::default(),
             overtaken: None,
+            thought: false,
             seam: None,
             guessed: false,
             unsure: None,
@@ -176,6 +183,12 @@ impl Journal {
         }
         for event in &step.events {
             attempt.generated.count(event);
+            attempt.thought |= match event {
+                Event::Thinking(on) => *on,
+                Event::Reasoning { .. } | Event::Signature { .. } => true,
+                Event::Usage(usage) => usage.reasoning.is_some_and(|tokens| tokens > 0),
+                _ => false,
+            };
             if let Event::Usage(usage) = event {
                 attempt.usage.update((**usage).clone());
             }
@@ -288,6 +301,11 @@ impl Journal {
         self.attempts.iter().rev().find(|a| a.told != Tokens::default())
     }
 
+    /// Tokens of what the client sees, over all attempts, as far as they are known.
+    pub fn visible_tokens(&self) -> u64 {
+        self.attempts.iter().map(Attempt::visible_tokens).sum()
+    }
+
     /// Who signed what was told last.
     pub(super) fn issuer(&self) -> Option<&str> {
         self.speaker().map(|a| &*a.target.issuer)
@@ -349,6 +367,20 @@ impl Attempt {
         }
     }
 
+    /// Tokens of what the client sees of it, reasoning aside, by what is known: what the provider counted, else the
+    /// pieces in which it came (most providers send a token at a time), else the characters.
+    fn visible_tokens(&self) -> u64 {
+        let (told, generated) = (self.told.visible(), self.generated.visible());
+        let reasoning = self.usage.reasoning.unwrap_or_else(|| self.generated.thoughts());
+        let counted = self.usage.completion.map(|all| all.saturating_sub(reasoning));
+        // A count from the beginning of the stream is none of the whole.
+        if let Some(counted) = counted.filter(|counted| generated > 0 && counted * 2 >= generated) {
+            return if told >= generated { counted } else { (counted * told).div_ceil(generated) };
+        }
+        let pieces = self.told.pieces;
+        if pieces >= PIECES && pieces * 2 >= told && pieces <= told * 2 { pieces } else { told }
+    }
+
     /// What the attempt cost: prompt and completion tokens, and whether that is an estimate because the provider never
     /// said. An attempt that was never sent costs nothing.
     pub fn cost(&self, prompt_estimate: u64) -> (u64, u64, bool) {
@@ -380,11 +412,27 @@ impl Tokens {
         let all = if ascii == text.len() { ascii } else { text.chars().count() };
         self.ascii += ascii as u64;
         self.wide += (all - ascii) as u64;
+        if matches!(event, Event::Reasoning { .. }) {
+            self.thought.0 += ascii as u64;
+            self.thought.1 += (all - ascii) as u64;
+        } else {
+            self.pieces += 1;
+        }
     }
 
     /// About how many tokens.
     pub fn estimate(self) -> u64 {
         self.ascii.div_ceil(4) + self.wide
+    }
+
+    /// About how many without reasoning.
+    fn visible(self) -> u64 {
+        (self.ascii - self.thought.0).div_ceil(4) + (self.wide - self.thought.1)
+    }
+
+    /// About how many of reasoning.
+    fn thoughts(self) -> u64 {
+        self.thought.0.div_ceil(4) + self.thought.1
     }
 }
 
@@ -436,3 +484,6 @@ impl End {
 
 /// So many targets that say that the request is wrong are believed.
 const OPINIONS: usize = 2;
+
+/// So many pieces tell how a provider cuts its text.
+const PIECES: u64 = 8;

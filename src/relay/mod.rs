@@ -341,8 +341,10 @@ impl Relay {
         &self.turn
     }
 
+    /// When the turn is over whatever happens: at its deadline, or at `first_word` while the client has seen nothing.
     fn deadline(&self) -> Instant {
-        self.journal.started + self.policy.deadline
+        let first_word = self.policy.level.timeouts.first_word.filter(|_| self.turn.is_blank());
+        self.journal.started + first_word.unwrap_or(Duration::MAX).min(self.policy.deadline)
     }
 
     // --- what attempts say ---
@@ -380,7 +382,8 @@ impl Relay {
         }
         if self.runners[index].sieve.guessed() {
             self.journal.guessed(id);
-            if self.runners.len() > 1 || self.next_seat().is_some() {
+            let seat = self.runners[index].seat;
+            if self.runners.len() > 1 || self.next_seat().is_some() || self.may_turn(seat) {
                 let failure = Failure::new(Kind::SeamRejected, Stage::Joining)
                     .saying("the continuation meets the text inside a word and does not repeat its end");
                 return self.on_failed(id, &failure, now);

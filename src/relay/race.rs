@@ -144,7 +144,7 @@ impl Relay {
         }
         let clocks = &runner.clocks;
         let candidate = &self.plan.seat(runner.seat).candidate;
-        if clocks.thinking {
+        if clocks.is_at_work() {
             return None;
         }
         let due = if self.leader.is_none() {
@@ -153,7 +153,7 @@ impl Relay {
             }
             (clocks.sent? + candidate.hedge_after?, Cause::Hedge)
         } else {
-            if self.turn.is_silent() || self.race.suspected || clocks.calling {
+            if self.turn.is_silent() || self.race.suspected {
                 return None;
             }
             let limits = &candidate.timeouts;

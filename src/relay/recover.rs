@@ -182,6 +182,10 @@ impl Relay {
         }
         if let Some(next) = self.next_seat() {
             self.open(next, self.cause(), now);
+        } else if failure.kind == Kind::SeamRejected && self.may_turn(seat) {
+            let seat_mut = self.plan.seat_mut(seat);
+            (seat_mut.turned, seat_mut.instead) = (true, seat_mut.candidate.other);
+            self.open(seat, Cause::Continuation, now);
         } else if self.may_rescue(seat, failure) {
             self.rescue(seat, now);
         } else {
@@ -196,6 +200,13 @@ impl Relay {
     /// Why the same target is asked once more.
     pub(super) fn again(&self) -> Cause {
         if self.turn.is_silent() { Cause::Retry } else { Cause::Continuation }
+    }
+
+    /// Whether the target may be asked to continue in the other way, because what it said in the one fits nowhere.
+    pub(super) fn may_turn(&self, seat: usize) -> bool {
+        let seat = self.plan.seat(seat);
+        let joins = self.turn.choices()[0].calls.is_empty() && self.policy.structured.is_none();
+        joins && !self.turn.is_blank() && !seat.turned && seat.candidate.other.is_some() && self.plan.may_open()
     }
 
     fn may_rescue(&self, seat: usize, failure: &Failure) -> bool {
@@ -230,8 +241,10 @@ impl Relay {
         let changed = match remedy {
             Remedy::Instruct => {
                 let seat = self.plan.seat_mut(seat);
-                let changes = continuing && seat.how() == How::Prefill;
-                seat.instruct |= changes;
+                let changes = continuing && seat.how() == How::Prefill && !seat.turned;
+                if changes {
+                    seat.instead = Some(How::Instruct);
+                }
                 changes
             }
             // What is asked cannot be left out of the question.
@@ -299,7 +312,7 @@ impl Relay {
 
     /// The client's limit is used up, so a further leg has nothing to say.
     fn nothing_is_left(&self) -> bool {
-        !self.turn.is_blank() && self.policy.max_tokens.is_some_and(|max| self.turn.tokens() >= max)
+        !self.turn.is_blank() && self.policy.max_tokens.is_some_and(|max| self.journal.visible_tokens() >= max)
     }
 
     fn carry(&self, index: usize) -> (Carry, Sieve) {
@@ -329,11 +342,13 @@ impl Relay {
                 let anchor = Anchor::of(&delivered);
                 let how = seat.how();
                 sieve = sieve.with_seam(match how {
+                    // Nothing vouches that a target that was turned takes what stands last for its own beginning.
+                    How::Prefill if seat.turned => Seam::anchored(Arc::clone(&delivered), &anchor, level.seam_window),
                     How::Instruct => Seam::anchored(Arc::clone(&delivered), &anchor, level.seam_window),
                     How::Prefill if seat.candidate.echoes => Seam::echo(Arc::clone(&delivered)),
                     How::Prefill => Seam::trimmed(&text[text.trim_end().len()..]),
                 });
-                Origin::Continue(Continue { delivered, anchor, how, tokens: self.turn.tokens() })
+                Origin::Continue(Continue { delivered, anchor, how, tokens: self.journal.visible_tokens() })
             }
         };
         // Of several answers at once, no single one could be asked for again.

@@ -111,8 +111,14 @@ impl Sieve {
             return Ok(step);
         }
         let mut told = Step::default();
+        // What is said beside a text (log-probabilities) goes where the text goes: not told if that is not told as it came.
+        let undecided = self.seam.as_ref().is_some_and(Seam::is_undecided);
+        let before = step.events.iter().map(text_of).sum::<usize>();
         for event in step.events {
             self.event(event, hold, &mut told)?;
+        }
+        if undecided && before > 0 && told.events.iter().map(text_of).sum::<usize>() != before {
+            told.events.retain(|event| !is_beside(event));
         }
         Ok(told)
     }
@@ -139,6 +145,7 @@ impl Sieve {
             Event::Reasoning { .. } | Event::Signature { .. } | Event::Thinking(_) => !self.muted,
             Event::ToolArgs { .. } => self.calls == Calls::Stream && self.replay.is_none(),
             Event::Alive
+            | Event::ServerTool(_)
             | Event::ToolOpen { .. }
             | Event::ToolClose { .. }
             | Event::Usage(_)
@@ -155,7 +162,7 @@ impl Sieve {
             return Ok(());
         }
         match event {
-            Event::Alive | Event::Usage(_) => {}
+            Event::Alive | Event::ServerTool(_) | Event::Usage(_) => {}
             // What a call holds besides goes with the call.
             Event::Extra(ref extra) if matches!(extra.place, Place::Call { .. }) => {
                 self.decide_on_calls(hold);
@@ -437,6 +444,15 @@ impl Sieve {
 
 // === helpers ===
 
+fn text_of(event: &Event) -> usize {
+    if let Event::Text { text, .. } = event { text.len() } else { 0 }
+}
+
+/// It is about a piece of text and nothing by itself.
+fn is_beside(event: &Event) -> bool {
+    matches!(event, Event::Extra(extra) if !extra.bound && matches!(extra.place, Place::Delta(_) | Place::Choice(_)))
+}
+
 fn forward<'a>(known: &str, at: usize, text: &'a str) -> Result<(&'a str, usize), Box<Failure>> {
     let expected = &known.as_bytes()[at..];
     let shared = expected.len().min(text.len());
@@ -452,6 +468,7 @@ fn rejected(why: Rejected) -> Box<Failure> {
         Rejected::Diverged => "the continuation began again and told something else",
         Rejected::Preamble => "the continuation talks about itself instead of going on",
         Rejected::Refused => "the target refuses to continue",
+        Rejected::Unfit => "the continuation breaks the sentence that was told in part",
     }))
 }
 

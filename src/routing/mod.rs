@@ -31,6 +31,8 @@ pub struct Target {
     pub inputs: Option<Modalities>,
     /// It thinks before it speaks.
     pub reasons: bool,
+    /// Whether it thinks unasked, as far as its model's name tells; `None`: nothing is known of it.
+    pub thinks: Option<bool>,
     /// It answers alike when asked alike (for structured output in `stream` mode).
     pub deterministic: bool,
     /// 1 is best.
@@ -71,7 +73,11 @@ pub struct Timeouts {
     pub connect: Duration,
     /// From a target's first send to its first progress, through its retries and rate-limit waits.
     pub first_token: Duration,
-    /// Replaces `first_token` and `stall` while the model thinks.
+    /// What is added to `first_token` for each thousand tokens of the prompt; `None`: nothing.
+    pub first_token_per_1k: Option<Duration>,
+    /// From the request to the first thing that a client sees, over all targets; `None`: off.
+    pub first_word: Option<Duration>,
+    /// Replaces `first_token` and `stall` while the model thinks, makes a call or waits for its provider's tools.
     pub thinking: Duration,
     /// Mid-turn silence that starts a challenger; `None`: off.
     pub suspect: Option<Duration>,
@@ -230,11 +236,27 @@ pub enum After {
 
 // === impl Timeouts ===
 
+impl Timeouts {
+    /// The same clocks for a prompt of about `tokens`: the longer it is, the later the first token may come.
+    #[must_use]
+    pub fn for_prompt(self, tokens: u64) -> Self {
+        let Some(per_1k) = self.first_token_per_1k else { return self };
+        // A prompt has no more tokens than that, and the factor is exact.
+        let thousands = tokens.min(MOST_TOKENS) as f64 / 1000.0;
+        Self { first_token: self.first_token + per_1k.mul_f64(thousands).min(self.turn), ..self }
+    }
+}
+
+/// More tokens than any prompt has.
+const MOST_TOKENS: u64 = 100_000_000;
+
 impl Default for Timeouts {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(2),
             first_token: Duration::from_secs(8),
+            first_token_per_1k: None,
+            first_word: None,
             thinking: Duration::from_secs(120),
             suspect: None,
             pace: None,
@@ -301,6 +323,7 @@ impl Target {
             drops: Vec::new(),
             inputs: None,
             reasons: false,
+            thinks: None,
             deterministic: false,
             quality: 1,
             domains: Vec::new(),

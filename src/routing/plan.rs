@@ -18,6 +18,9 @@ pub struct Candidate {
     pub timeouts: Timeouts,
     /// How it continues a turn.
     pub how: How,
+    /// The other way, for once more if what it said so was no continuation and nobody else is left; `None`: there is
+    /// none.
+    pub other: Option<How>,
     /// It repeats a prefilled text before it goes on.
     pub echoes: bool,
     /// The form in which it takes requests, as far as that is known of earlier ones.
@@ -63,12 +66,14 @@ pub struct Seat {
     pub paid: bool,
     /// A failure of it was counted against its health; a turn counts once per target.
     pub counted: bool,
-    /// Use the instruct continuation, whatever the candidate says.
-    pub instruct: bool,
     /// The form in which it takes the request, with what it refused in this turn.
     pub form: Form,
     /// How often it was asked again in another form.
     pub repairs: u32,
+    /// How it continues, whatever the candidate says.
+    pub instead: Option<How>,
+    /// It was asked once more in the other way.
+    pub turned: bool,
 }
 
 /// When a target may be asked again with some hope.
@@ -260,14 +265,15 @@ impl Seat {
             rescued: false,
             paid: false,
             counted: false,
-            instruct: false,
             repairs: 0,
+            instead: None,
+            turned: false,
         }
     }
 
     /// How it continues a turn, after what it refused.
     pub fn how(&self) -> How {
-        if self.instruct { How::Instruct } else { self.candidate.how }
+        self.instead.unwrap_or(self.candidate.how)
     }
 
     /// What is left of its `first_token` at `now`; all of it before the first send.
@@ -287,6 +293,7 @@ impl Candidate {
             target,
             timeouts,
             how: How::Instruct,
+            other: None,
             echoes: false,
             form: Form::default(),
             hedge_after: None,

@@ -106,6 +106,7 @@ impl Told {
             Event::Alive
             | Event::Identity(_)
             | Event::Thinking(true)
+            | Event::ServerTool(_)
             | Event::Usage(_)
             | Event::Extra(_)
             | Event::Text { .. }

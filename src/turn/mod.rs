@@ -108,6 +108,7 @@ impl Turn {
             Event::Alive
             | Event::Identity(_)
             | Event::Thinking(_)
+            | Event::ServerTool(_)
             | Event::ToolClose { .. }
             | Event::Usage(_)
             | Event::Finish { .. } => 0,
@@ -138,7 +139,12 @@ impl Turn {
             Event::ToolClose { choice, call } => self.choice(*choice).call(*call).closed = true,
             Event::Finish { choice, reason, .. } => self.choice(*choice).finish = Some(reason.clone()),
             Event::Extra(extra) => self.bound |= extra.bound,
-            Event::Alive | Event::Identity(_) | Event::Thinking(_) | Event::Signature { .. } | Event::Usage(_) => {}
+            Event::Alive
+            | Event::Identity(_)
+            | Event::Thinking(_)
+            | Event::ServerTool(_)
+            | Event::Signature { .. }
+            | Event::Usage(_) => {}
         }
     }
 

@@ -103,6 +103,8 @@ fn a_silent_file_gets_the_documented_defaults() {
     let clocks = Timeouts {
         connect: secs(2),
         first_token: secs(8),
+        first_token_per_1k: None,
+        first_word: None,
         thinking: secs(120),
         suspect: None,
         pace: None,

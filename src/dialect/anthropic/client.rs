@@ -292,6 +292,7 @@ fn effort(raw: &Object) -> Option<Effort> {
             let budget = config.and_then(|t| t.get("budget_tokens")).and_then(Value::as_u64);
             asked.or_else(|| budget.map(thinking::effort_of_budget))
         }
+        Some("adaptive") => Some(asked.unwrap_or(Effort::Medium)),
         _ => asked,
     }
 }

@@ -155,7 +155,7 @@ impl<S: Sink> Encoder<S> {
             Event::Identity(identity) => self.head.take(identity, self.begun),
             Event::Usage(usage) if !self.begun => self.head.usage.update((**usage).clone()),
             Event::Thinking(false) if self.open == Some(Kind::Thinking) => self.shut(out),
-            Event::Alive | Event::Thinking(_) | Event::Usage(_) => {}
+            Event::Alive | Event::Thinking(_) | Event::ServerTool(_) | Event::Usage(_) => {}
             Event::Text { choice: 0, text } => self.tell(Kind::Text, Delta::Text(text), out),
             Event::Reasoning { choice: 0, text } => self.tell(Kind::Thinking, Delta::Thinking(text), out),
             Event::Refusal { choice: 0, text } => {

@@ -63,6 +63,9 @@ impl Choice {
             let calls = wire.delta.as_ref().is_some_and(|delta| delta.tool_calls.is_some());
             let whole = !calls || reason == Finish::ToolCalls;
             self.finish(reason, whole, out)?;
+            if let Some(Event::Finish { stop_sequence, .. }) = out.last_mut() {
+                *stop_sequence = matched_stop(&wire.rest);
+            }
         }
         Ok(verbatim)
     }
@@ -261,6 +264,20 @@ impl Choice {
 fn joined(halves: &mut Halves, text: &str, marked: bool) -> String {
     if marked || !halves.is_empty() { halves.join(text) } else { text.to_owned() }
 }
+
+/// The stop sequence that was met, where the server names it: vLLM as `stop_reason`, SGLang as `matched_stop`. Both give a
+/// number for a token that ends the answer, and others words of their own.
+fn matched_stop(rest: &[(Cow<'_, str>, &RawValue)]) -> Option<String> {
+    let (_, raw) = rest.iter().find(|(key, _)| STOP_FIELDS.contains(&&**key))?;
+    let text: String = serde_json::from_str(raw.get()).ok()?;
+    (!text.is_empty() && !STOP_WORDS.contains(&text.to_ascii_lowercase().as_str())).then_some(text)
+}
+
+const STOP_FIELDS: [&str; 2] = ["stop_reason", "matched_stop"];
+
+/// Reasons that are no stop sequences.
+const STOP_WORDS: [&str; 9] =
+    ["stop", "eos", "eos_token", "end_turn", "stop_sequence", "length", "max_tokens", "tool_calls", "tool_use"];
 
 /// Tells of fields without a common form, those that hold something.
 fn extra<'r, 'a: 'r>(

@@ -80,7 +80,6 @@ pub(super) fn parse(headers: &HeaderMap, body: &[u8]) -> Result<Request, Refusal
         },
     };
     let modalities = raw.get("modalities").and_then(Value::as_array);
-    let effort = text("reasoning_effort").or_else(|| Some(raw.get("reasoning")?.get("effort")?.as_str()?.to_owned()));
     Ok(Request {
         origin: DialectId::Chat,
         passed: Vec::new(),
@@ -96,7 +95,7 @@ pub(super) fn parse(headers: &HeaderMap, body: &[u8]) -> Result<Request, Refusal
         max_tokens: limit("max_completion_tokens")?.or(limit("max_tokens")?),
         temperature: number("temperature")?,
         top_p: number("top_p")?,
-        effort: effort.as_deref().and_then(effort_of),
+        effort: effort(&raw),
         choices,
         user: text("user").or_else(|| text("safety_identifier")),
         stream: flag("stream")?.unwrap_or(false),
@@ -393,6 +392,26 @@ fn stop(raw: &Map<String, Value>) -> Result<Vec<String>, Refusal> {
             .ok_or_else(|| wrong("stop", "must hold strings only")),
         Some(_) => Err(wrong("stop", "must be a string or an array of strings")),
     }
+}
+
+/// How much thinking is asked for, in the many forms that servers of this API have for it.
+fn effort(raw: &Map<String, Value>) -> Option<Effort> {
+    let word = |value: Option<&Value>| value.and_then(Value::as_str).and_then(effort_of);
+    let switch = |on: bool| if on { Effort::Medium } else { Effort::None };
+    let (reasoning, thinking) = (raw.get("reasoning"), raw.get("thinking"));
+    let budget = |value: &Value| value.as_u64().map(|tokens| if tokens == 0 { Effort::None } else { Effort::Medium });
+    let template = raw.get("chat_template_kwargs");
+    word(raw.get("reasoning_effort"))
+        .or_else(|| word(reasoning?.get("effort")))
+        .or_else(|| budget(reasoning?.get("max_tokens")?))
+        .or_else(|| reasoning?.get("enabled")?.as_bool().map(switch))
+        .or_else(|| match thinking?.get("type")?.as_str()? {
+            "disabled" => Some(Effort::None),
+            "enabled" | "adaptive" => Some(Effort::Medium),
+            _ => None,
+        })
+        .or_else(|| raw.get("enable_thinking")?.as_bool().map(switch))
+        .or_else(|| template?.get("enable_thinking").or_else(|| template?.get("thinking"))?.as_bool().map(switch))
 }
 
 fn effort_of(word: &str) -> Option<Effort> {

@@ -161,8 +161,12 @@ impl Stream {
             Event::ToolArgs { choice, call, args } => self.tool_args(*choice, *call, args, out),
             Event::Finish { choice, reason, .. } => self.finish(*choice, reason, out),
             Event::Extra(extra) => self.extra(extra, out),
-            Event::Alive | Event::Thinking(_) | Event::Signature { .. } | Event::ToolClose { .. } | Event::Usage(_) => {
-            }
+            Event::Alive
+            | Event::Thinking(_)
+            | Event::ServerTool(_)
+            | Event::Signature { .. }
+            | Event::ToolClose { .. }
+            | Event::Usage(_) => {}
         }
         false
     }

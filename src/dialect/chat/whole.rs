@@ -119,6 +119,7 @@ impl Whole {
             Event::Alive
             | Event::Identity(_)
             | Event::Thinking(_)
+            | Event::ServerTool(_)
             | Event::Signature { .. }
             | Event::ToolClose { .. }
             | Event::Usage(_)

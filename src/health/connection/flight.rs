@@ -32,7 +32,7 @@ pub struct Flight {
     progress: bool,
     /// It gave a finish reason.
     finished: bool,
-    /// The model thinks, so that its silence says nothing.
+    /// The model thinks, a call is open or a tool of its provider runs, so that its silence says nothing.
     thinking: bool,
     /// Since when the present silence was listened to, and when last.
     silence: Option<(Instant, Instant)>,
@@ -129,10 +129,12 @@ impl Flight {
     fn note_step(&mut self, step: &Step, now: Instant) {
         for event in &step.events {
             match event {
-                Event::Thinking(on) => {
+                Event::Thinking(on) | Event::ServerTool(on) => {
                     self.thinking = *on;
                     self.silence = None;
                 }
+                Event::ToolOpen { .. } => self.thinking = true,
+                Event::ToolClose { .. } => self.thinking = false,
                 Event::Finish { .. } => self.finished = true,
                 Event::Text { text, .. } | Event::Reasoning { text, .. } | Event::Refusal { text, .. } => {
                     self.said += tokens(text);

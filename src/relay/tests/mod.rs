@@ -7,6 +7,7 @@ mod deciding;
 mod failing;
 mod holding;
 mod racing;
+mod working;
 
 use super::journal::{End, Journal};
 use super::{Action, AttemptId, Checked, Open, Outcome, Policy, Relay, Why};

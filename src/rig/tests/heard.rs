@@ -200,6 +200,7 @@ pub(super) fn signals(signals: &[(Duration, Signal)]) -> Heard {
                 }
                 Event::Alive
                 | Event::Thinking(_)
+                | Event::ServerTool(_)
                 | Event::Signature { .. }
                 | Event::ToolClose { .. }
                 | Event::Extra(_) => {}

@@ -88,10 +88,10 @@ impl Align {
     pub(super) fn new(delivered: Arc<str>, anchor: &Anchor, window: usize) -> Self {
         let text = anchor.text.as_str();
         let until = delivered.trim_end().len();
-        let start =
-            if delivered[..until].ends_with(text) && !text.is_empty() { Some(until - text.len()) } else { None };
+        let fits = delivered[..until].ends_with(text) && !text.is_empty();
+        let start = fits.then(|| until - text.len());
         let tail = Tail::new(&delivered, until, start);
-        let heads = Heads { overlap: Overlap::within_turn(), opener: Opener::new(), fence: None };
+        let heads = Heads { overlap: Overlap::within_turn(), opener: Opener::new(&tail), fence: None };
         let mut align = Self::with(delivered, tail, Some(heads));
         if start.is_some() {
             let (open, close) = anchor.delimiter();
@@ -263,8 +263,8 @@ impl Align {
         }
         let best = self.best(false);
         if !awaits_anchor && !retells {
-            if self.is_refused() {
-                return Step::Reject(Rejected::Refused);
+            if let Some(why) = self.refusal() {
+                return Step::Reject(why);
             }
             if best.is_none()
                 && let Some(preamble) = self.heads.as_ref().and_then(|heads| heads.opener.whole())
@@ -355,10 +355,7 @@ impl Align {
         if self.retells(true) {
             return Step::Reject(Rejected::Diverged);
         }
-        if self.is_refused() {
-            return Step::Reject(Rejected::Refused);
-        }
-        self.conclude(self.best(true))
+        self.refusal().map_or_else(|| self.conclude(self.best(true)), Step::Reject)
     }
 
     fn settle(&mut self, step: Step) -> Verdict {
@@ -369,7 +366,11 @@ impl Align {
             }
             Step::Meet(_, how @ "verbatim") => Verdict::New(std::mem::take(&mut self.held.text), how),
             Step::Meet(at, how) => {
-                let (join, met) = shape::join(&self.delivered, self.held.after(at));
+                let new = self.held.after(at);
+                if how.is_empty() && shape::breaks_sentence(&self.delivered, new) {
+                    return Verdict::Off(Rejected::Unfit);
+                }
+                let (join, met) = shape::join(&self.delivered, new);
                 // A guess is the more important news.
                 Verdict::Met(join, if how.is_empty() || met == "guess" { met } else { how })
             }
@@ -424,11 +425,11 @@ impl Align {
         std::iter::once((&self.restart, PROVEN)).chain(blocks)
     }
 
-    /// It is a listed refusal, and not what the delivered text speaks of or quotes.
-    fn is_refused(&mut self) -> bool {
-        let Some(heads) = &mut self.heads else { return false };
-        let Some(refusal) = heads.opener.take_refusal() else { return false };
-        !shape::mentions(&self.delivered, refusal) && !shape::is_quoting(&self.delivered)
+    /// It is a listed refusal or aside, and not what the delivered text speaks of or quotes.
+    fn refusal(&mut self) -> Option<Rejected> {
+        let (phrase, why) = self.heads.as_mut()?.opener.take_refusal()?;
+        let fits = shape::mentions(&self.delivered, phrase) || shape::is_quoting(&self.delivered);
+        (!fits).then_some(why)
     }
 
     /// Follows what `ch`, the first character that counts, may open again.

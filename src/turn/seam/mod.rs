@@ -13,6 +13,7 @@ mod fold;
 mod held;
 mod opener;
 mod overlap;
+mod phrases;
 mod restart;
 mod shape;
 #[cfg(test)]
@@ -50,6 +51,8 @@ pub enum Rejected {
     Preamble,
     /// It refuses to continue or asks what is meant.
     Refused,
+    /// It repeats nothing and breaks the sentence that was delivered in part.
+    Unfit,
 }
 
 #[derive(Debug)]
@@ -149,7 +152,7 @@ impl Seam {
 
     /// How it was decided, for the journal: `exact`, `trimmed`, `echo`; of an anchored seam `anchor`, `restart`,
     /// `overlap`, `block` (an open object, list or code block was told again), `preamble`, `fence` (one was opened
-    /// again), `paragraph` (a break that was none), `verbatim`, `guess`, `nothing` (all was known), `rejected`; until
+    /// again), `paragraph` (a break that was none), `sentence` (the space behind a sentence or comma was missing), `verbatim`, `guess`, `nothing` (all was known), `rejected`; until
     /// then `undecided`.
     pub fn decided(&self) -> &'static str {
         self.decided
@@ -269,6 +272,7 @@ impl std::fmt::Display for Rejected {
             Self::Diverged => "the continuation began again and then told something else",
             Self::Preamble => "the continuation announced itself and did not go on where the turn stopped",
             Self::Refused => "the continuation refuses to go on",
+            Self::Unfit => "the continuation breaks the sentence that was told in part",
         })
     }
 }

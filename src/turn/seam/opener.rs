@@ -2,11 +2,16 @@
 //!
 //! A preamble is recognised word for word, from lists: nothing is held back for it unless the text so far is the
 //! start of a listed one. A bare "Sure," may be the answer itself, so it counts only if the anchor follows; "continuing
-//! from where I left off:" is never part of an answer.
+//! from where I left off:" is never part of an answer. Behind a text in a script without word spaces some words in Latin
+//! letters are a preamble, whatever they say.
 
+use super::Rejected;
 use super::fold::{Symbol, WHITE};
 use super::overlap::{Match, Overlap, SURE, Tail};
+use super::phrases::{ACKNOWLEDGEMENTS, ANNOUNCEMENTS, ASIDES, NOTES, REFUSALS, WHENCE};
+use crate::turn::script;
 use smallvec::SmallVec;
+use unicode_normalization::char::is_combining_mark;
 
 /// Follows the start of a continuation through the lists.
 #[derive(Debug)]
@@ -23,8 +28,13 @@ pub(super) struct Opener {
     is_lower: bool,
     /// The words that announce a continuation were all there.
     announced: bool,
-    /// The refusal that was said.
-    refusal: Option<&'static str>,
+    /// What was said that is no part of an answer.
+    refusal: Option<(&'static str, Rejected)>,
+    /// The delivered text ends in a script without word spaces, and so many words in Latin letters came, while nothing
+    /// else did.
+    foreign: Option<usize>,
+    /// The anchor is all of the delivered text, so that a short one is as good as a long one.
+    is_all: bool,
     /// Where the anchor may have begun, after the words.
     places: SmallVec<[Overlap; 4]>,
 }
@@ -53,12 +63,15 @@ enum Kind {
     Note,
     Whence,
     Refusal,
+    /// Talk about the request or the confusion, which is no answer either.
+    Aside,
 }
 
 /// The entries that the text still matches.
 #[derive(Debug, Default)]
 struct Phrases {
-    alive: SmallVec<[(Kind, &'static str); 4]>,
+    /// What of it is still to come, and the whole of it.
+    alive: SmallVec<[(Kind, &'static str, &'static str); 4]>,
     at: usize,
     complete: Option<Kind>,
 }
@@ -66,13 +79,14 @@ struct Phrases {
 // === impl Opener ===
 
 impl Opener {
-    /// At the start of a continuation.
-    pub(super) fn new() -> Self {
+    /// At the start of a continuation of a text that ends like `tail`.
+    pub(super) fn new(tail: &Tail) -> Self {
         let phrases = Phrases::of(&[
             (Kind::Acknowledgement, ACKNOWLEDGEMENTS),
             (Kind::Announcement, ANNOUNCEMENTS),
             (Kind::Note, NOTES),
             (Kind::Refusal, REFUSALS),
+            (Kind::Aside, ASIDES),
         ]);
         Self {
             stage: Stage::First,
@@ -83,6 +97,8 @@ impl Opener {
             is_lower: false,
             announced: false,
             refusal: None,
+            foreign: tail.is_spaceless().then_some(0),
+            is_all: tail.is_all_anchor(),
             places: SmallVec::new(),
         }
     }
@@ -94,6 +110,7 @@ impl Opener {
             steps += place.push(tail, symbol);
         }
         let is_word = symbol.ch.is_alphanumeric();
+        steps += self.follow_foreign(tail, symbol);
         match self.stage {
             Stage::First => {
                 if self.phrases.at == 0 {
@@ -134,6 +151,7 @@ impl Opener {
 
     /// Follows nothing any more.
     pub(super) fn give_way(&mut self) {
+        self.foreign = None;
         self.stage = Stage::After;
         self.announced = false;
         self.refusal = None;
@@ -148,12 +166,13 @@ impl Opener {
             Stage::Announced => true,
             Stage::After => false,
         };
-        listed || self.places.iter().any(Overlap::is_alive)
+        listed || self.foreign.is_some_and(|words| words > 0) || self.places.iter().any(Overlap::is_alive)
     }
 
     /// The whole anchor came after the preamble.
     pub(super) fn whole(&self) -> Option<Match> {
-        self.places.iter().find_map(Overlap::whole).filter(|found| found.weight >= SURE)
+        let proves = |found: &Match| found.weight >= SURE || (self.announced && self.is_all);
+        self.places.iter().find_map(Overlap::whole).filter(proves)
     }
 
     /// The longest end of the delivered text that came after the preamble.
@@ -161,19 +180,38 @@ impl Opener {
         self.places.iter().filter_map(|place| place.longest(SURE)).max_by_key(|found| found.weight)
     }
 
-    /// It announced a continuation.
+    /// It announced a continuation, or is in another script than the text.
     pub(super) fn is_announced(&self) -> bool {
-        self.announced
+        self.announced || self.foreign.is_some_and(|words| words >= FOREIGN)
     }
 
-    /// The refusal that it is; told once.
-    pub(super) fn take_refusal(&mut self) -> Option<&'static str> {
+    /// What it said that is no part of an answer, and what that is; told once.
+    pub(super) fn take_refusal(&mut self) -> Option<(&'static str, Rejected)> {
         self.refusal.take()
     }
 
     fn announce(&mut self) {
         self.stage = Stage::Announced;
         self.announced = !self.is_lower;
+    }
+
+    /// Counts words in Latin letters where the text is in another script; behind enough of them the anchor may come.
+    fn follow_foreign(&mut self, tail: &Tail, symbol: Symbol) -> u64 {
+        let Some(words) = self.foreign else { return 0 };
+        if !script::is_spaceless(symbol.ch) {
+            let ends = symbol.ch == WHITE || BREAKS.contains(&symbol.ch) || STOPS.contains(&symbol.ch);
+            // The first letter counts, so that the words are waited for.
+            let begins = words == 0 && symbol.ch.is_alphabetic();
+            self.foreign = Some(words + usize::from(begins || ends && words > 0));
+            return 0;
+        }
+        self.foreign = None;
+        if words < FOREIGN {
+            return 0;
+        }
+        self.announced = true;
+        self.stage = Stage::After;
+        self.try_place(tail, symbol)
     }
 
     fn try_place(&mut self, tail: &Tail, symbol: Symbol) -> u64 {
@@ -199,8 +237,12 @@ impl Opener {
         match pause.map(|(kind, _)| kind).or(self.phrases.complete) {
             Some(Kind::Acknowledgement) if stops || paused => {
                 self.stage = Stage::Acknowledged;
-                self.phrases =
-                    Phrases::of(&[(Kind::Announcement, ANNOUNCEMENTS), (Kind::Note, NOTES), (Kind::Refusal, REFUSALS)]);
+                self.phrases = Phrases::of(&[
+                    (Kind::Announcement, ANNOUNCEMENTS),
+                    (Kind::Note, NOTES),
+                    (Kind::Refusal, REFUSALS),
+                    (Kind::Aside, ASIDES),
+                ]);
             }
             Some(Kind::Announcement) if breaks || paused => self.announce(),
             Some(Kind::Whence) if stops || paused => self.announce(),
@@ -215,8 +257,11 @@ impl Opener {
                 self.phrases = Phrases::of(&[(Kind::Whence, WHENCE)]);
             }
             _ => {
-                if let Some(refusal) = self.phrases.push(symbol.ch) {
-                    self.refusal = Some(refusal);
+                // Nobody begins to talk in the lower case: it may be the rest of a sentence.
+                let said = self.phrases.push(symbol.ch).filter(|(kind, _)| *kind == Kind::Refusal || !self.is_lower);
+                if let Some((kind, phrase)) = said {
+                    let why = if kind == Kind::Refusal { Rejected::Refused } else { Rejected::Preamble };
+                    self.refusal = Some((phrase, why));
                     self.stage = Stage::After;
                 }
             }
@@ -229,27 +274,33 @@ impl Opener {
 
 impl Phrases {
     fn of(lists: &[(Kind, &'static [&'static str])]) -> Self {
-        let alive = lists.iter().flat_map(|&(kind, list)| list.iter().map(move |&phrase| (kind, phrase))).collect();
+        let alive =
+            lists.iter().flat_map(|&(kind, list)| list.iter().map(move |&phrase| (kind, phrase, phrase))).collect();
         Self { alive, at: 0, complete: None }
     }
 
-    /// Takes a character; gives the refusal that it completes.
-    fn push(&mut self, ch: char) -> Option<&'static str> {
-        // The phrases are ASCII, so a byte is a character.
-        let byte = u8::try_from(ch).unwrap_or(u8::MAX).to_ascii_lowercase();
-        let at = self.at;
+    /// Takes a character; gives the refusal or the aside that it completes. The phrases are written without marks, for
+    /// those come as characters of their own.
+    fn push(&mut self, ch: char) -> Option<(Kind, &'static str)> {
+        if is_combining_mark(ch) {
+            return None;
+        }
+        let lower = ch.to_lowercase().next().unwrap_or(ch);
         self.at += 1;
-        self.complete = None;
-        self.alive.retain(|(_, phrase)| phrase.as_bytes().get(at) == Some(&byte));
-        let done = self.alive.iter().find(|(_, phrase)| phrase.len() == at + 1).copied();
-        self.complete = done.map(|(kind, _)| kind);
-        done.filter(|(kind, _)| *kind == Kind::Refusal).map(|(_, phrase)| phrase)
+        self.alive.retain(|(_, rest, _)| rest.strip_prefix(lower).map(|after| *rest = after).is_some());
+        let done = self.alive.iter().find(|(_, rest, _)| rest.is_empty()).copied();
+        self.complete = done.map(|(kind, ..)| kind);
+        let ends = |kind: &Kind| matches!(kind, Kind::Refusal | Kind::Aside);
+        done.filter(|(kind, ..)| ends(kind)).map(|(kind, _, phrase)| (kind, phrase))
     }
 
     fn is_alive(&self) -> bool {
-        self.complete.is_some() || self.alive.iter().any(|(_, phrase)| phrase.len() > self.at)
+        self.complete.is_some() || self.alive.iter().any(|(_, rest, _)| !rest.is_empty())
     }
 }
+
+/// So many words in another script than the text's are no quotation of a name.
+const FOREIGN: usize = 4;
 
 /// At how many places after a preamble the anchor is looked for.
 const PLACES: usize = 12;
@@ -266,132 +317,3 @@ const STOPS: &[char] = &[',', '.', '!', ';', '-'];
 /// What may stand before the anchor where text that is new would hardly start.
 const LEADS: &[char] =
     &['.', '\u{2026}', '"', '\'', '`', '*', '<', '[', '>', '\u{ab}', '\u{27e6}', '\u{27ea}', '\u{a7}', WHITE];
-
-const ACKNOWLEDGEMENTS: &[&str] = &[
-    "sure",
-    "sure thing",
-    "of course",
-    "certainly",
-    "absolutely",
-    "okay",
-    "ok",
-    "alright",
-    "got it",
-    "understood",
-    "no problem",
-    "no worries",
-    "apologies",
-    "my apologies",
-    "sorry about that",
-    "apologies for the interruption",
-    "sorry for the interruption",
-    "thanks for letting me know",
-    "thank you for letting me know",
-];
-
-const ANNOUNCEMENTS: &[&str] = &[
-    "continuing",
-    "continued",
-    "continuation",
-    "picking up",
-    "carrying on",
-    "resuming",
-    "let me continue",
-    "let me pick up",
-    "let me carry on",
-    "let's continue",
-    "i'll continue",
-    "i'll pick up",
-    "i'll carry on",
-    "i will continue",
-    "i will pick up",
-    "here is the continuation",
-    "here's the continuation",
-    "here is the rest",
-    "here's the rest",
-];
-
-const NOTES: &[&str] = &["(continued)", "(continuing)", "[continued]", "[continuing]", "(cont.)", "(cont'd)"];
-
-const WHENCE: &[&str] = &[
-    "from where i left off",
-    "from where we left off",
-    "from where it left off",
-    "from where it was cut off",
-    "from where it stopped",
-    "from there",
-    "from that point",
-    "from the last fragment",
-    "from exactly where i left off",
-    "where i left off",
-    "where we left off",
-    "right where i left off",
-    "right where we left off",
-    "exactly where i left off",
-    "exactly where we left off",
-    "right from where i left off",
-    "exactly from where i left off",
-    "on from where i left off",
-    "my reply",
-    "my response",
-    "my previous reply",
-    "my previous response",
-    "the reply",
-    "the response",
-    "with that same reply",
-    "with the same reply",
-    "of my reply",
-    "of my response",
-    "of the reply",
-    "of the response",
-    "of the answer",
-    "of it",
-];
-
-/// Nobody answers anything with these: each speaks about the reply itself.
-const REFUSALS: &[&str] = &[
-    "i'm sorry, but i can't continue",
-    "i'm sorry, but i cannot continue",
-    "i'm sorry, but i'm unable to continue",
-    "i'm sorry, but i am unable to continue",
-    "i'm sorry, but i'm not able to continue",
-    "i'm sorry, i can't continue",
-    "i'm sorry, i cannot continue",
-    "i am sorry, but i can't continue",
-    "i am sorry, but i cannot continue",
-    "sorry, but i can't continue",
-    "sorry, i can't continue",
-    "i apologize, but i can't continue",
-    "i apologize, but i cannot continue",
-    "i can't continue that reply",
-    "i can't continue this reply",
-    "i can't continue that response",
-    "i can't continue this response",
-    "i cannot continue that reply",
-    "i cannot continue this reply",
-    "i cannot continue that response",
-    "i cannot continue this response",
-    "i'm not able to continue that",
-    "i'm not able to continue this",
-    "i'm unable to continue that",
-    "i'm unable to continue this",
-    "i'm sorry, but i can't assist with",
-    "i'm sorry, but i cannot assist with",
-    "i'm sorry, but i can't help with",
-    "i'm sorry, i can't assist with",
-    "i'm sorry, i can't help with",
-    "i don't have a previous",
-    "i don't have any previous",
-    "i don't have access to the previous",
-    "i don't have access to my previous",
-    "i don't see a previous",
-    "i don't see any previous",
-    "i'm not sure what you'd like me to continue",
-    "could you clarify what you'd like me to continue",
-    "what would you like me to continue",
-    "it looks like your message was cut off",
-    "it looks like your message got cut off",
-    "it seems your message was cut off",
-    "it seems like your message was cut off",
-    "it seems like your message got cut off",
-];

@@ -94,6 +94,20 @@ impl Tail {
         Self { anchor, is_all: text[..from].trim_start().is_empty(), symbols, weights, telling }
     }
 
+    /// The text ends in a script without word spaces, and no other letters stand near its end.
+    pub(super) fn is_spaceless(&self) -> bool {
+        let near = &self.symbols[self.symbols.len().saturating_sub(NEAR)..];
+        let mut letters = near.iter().filter(|told| told.ch.is_alphabetic()).peekable();
+        // Behind a colon or a quotation mark anything may come.
+        let ends = near.last().is_some_and(|last| script::is_spaceless(last.ch) || ENDS.contains(&last.ch));
+        ends && letters.peek().is_some() && letters.all(|told| script::is_spaceless(told.ch))
+    }
+
+    /// The anchor is all of the delivered text.
+    pub(super) fn is_all_anchor(&self) -> bool {
+        self.is_all && self.anchor == 0 && !self.symbols.is_empty()
+    }
+
     /// The places from which `symbol` may begin to repeat the text: near its end all, farther back those where a
     /// word starts.
     fn starts(&self, symbol: Symbol) -> impl Iterator<Item = usize> {
@@ -234,3 +248,6 @@ const CROWD_AFTER: usize = 16;
 
 /// What a repetition must weigh where white space was added or left out.
 pub(super) const SURE: u32 = 12;
+
+/// What ends sentences, or parts of them, in scripts without word spaces.
+const ENDS: &[char] = &['\u{3002}', '\u{3001}', '\u{ff0c}', '\u{ff01}', '\u{ff1f}'];

@@ -77,12 +77,80 @@ pub(super) fn join(delivered: &str, new: &str) -> (Join, &'static str) {
     let after_is_word = is_word(after) && !after.is_some_and(script::extends);
     // A letter's marks belong to the word that they end.
     let before_is_word = is_word(before) || before.is_some_and(|ch| script::extends(ch) && !script::is_spaceless(ch));
+    let in_words = !in_code && !line.trim_start().starts_with('|') && !is_address(told);
     if before_is_word && after_is_word {
-        (Join::Guess(new.to_owned()), "guess")
+        let space = if in_words && after.is_some_and(|after| parts_words(told, after)) { " " } else { "" };
+        (Join::Guess(format!("{space}{new}")), "guess")
+    } else if in_words && owed.is_empty() && after_is_word && after.is_some_and(|after| ends_clause(told, after)) {
+        (Join::Text(format!(" {new}")), "sentence")
     } else if new.is_empty() {
         (Join::Held, "verbatim")
     } else {
         (Join::Text(new.to_owned()), "verbatim")
+    }
+}
+
+/// Whether `new`, which repeats nothing, begins a sentence where one is not at its end: no continuation does. Where
+/// capitals are common within sentences (German, names) nothing can be told from one.
+pub(super) fn breaks_sentence(delivered: &str, new: &str) -> bool {
+    let told = delivered.trim_end();
+    // A message of its own begins with no space; what does goes on.
+    if !new.starts_with(char::is_uppercase) || delivered[told.len()..].contains('\n') {
+        return false;
+    }
+    let line = &told[line_start(told)..];
+    let in_prose = Fences::at(delivered, delivered.len()).open().is_none()
+        && !is_address(told)
+        && !is_quoting(delivered)
+        && !line.trim_start().starts_with(['|', '#', '*', '-']);
+    let is_open = told.ends_with(|ch: char| ch.is_lowercase() || ch == ',');
+    in_prose && is_open && !is_capitalising(told)
+}
+
+/// A good part of the words within sentences begins with a capital, at the end of `text`.
+fn is_capitalising(text: &str) -> bool {
+    let from = text.char_indices().rev().nth(ENOUGH).map_or(0, |(at, _)| at);
+    let words: Vec<&str> = text[from..].split_whitespace().collect();
+    let inner = words.windows(2).filter(|pair| pair[0].ends_with(|ch: char| ch.is_alphanumeric() || ch == ','));
+    let capitals = inner.clone().filter(|pair| pair[1].starts_with(char::is_uppercase) && pair[1] != "I").count();
+    capitals * SHARE >= inner.count().max(1)
+}
+
+/// `text` ends within an address or a path, where spaces have no place.
+fn is_address(text: &str) -> bool {
+    let chunk = text.rsplit(char::is_whitespace).next().unwrap_or_default();
+    chunk.contains("://") || chunk.starts_with("www.") || chunk.contains(['@', '/', '\\'])
+}
+
+/// Whether a space belongs between the word that `told` ends in and one that begins with `after`. A message of its own never
+/// begins with a space, so it is missing more often than not; save where the end is no word.
+fn parts_words(told: &str, after: char) -> bool {
+    let start = told
+        .rfind(|ch: char| !ch.is_alphanumeric() && !script::extends(ch))
+        .map_or(0, |at| at + told[at..].chars().next().map_or(0, char::len_utf8));
+    let word = &told[start..];
+    let Some(before) = word.chars().next_back() else { return true };
+    let is_hangul = |ch: char| matches!(ch, '\u{ac00}'..='\u{d7a3}');
+    if (before.is_numeric() && after.is_numeric()) || is_hangul(before) || is_hangul(after) {
+        return false;
+    }
+    let is_vowel = |ch: char| !ch.is_ascii() || "aeiouyAEIOUY".contains(ch);
+    word.contains(|ch: char| ch.is_numeric() || is_vowel(ch))
+        || told[..start].split(|ch: char| !ch.is_alphanumeric()).any(|other| other == word)
+}
+
+/// Whether a space is missing between the end of `told`, which closes a sentence or a part of one, and a word that begins
+/// with `after`. Numbers and names with dots in them are not taken for sentences.
+fn ends_clause(told: &str, after: char) -> bool {
+    if !after.is_alphabetic() {
+        return false;
+    }
+    match told.chars().next_back() {
+        Some('.') => !after.is_lowercase(),
+        Some('!' | '?' | '\u{2026}' | ',' | ';' | ':' | ')') => true,
+        Some('\u{60c}' | '\u{61b}' | '\u{61f}' | '\u{6d4}' | '\u{964}') => true,
+        Some('"' | '\u{201d}') => !is_quoting(told),
+        _ => false,
     }
 }
 
@@ -184,3 +252,9 @@ const ITEMS: u32 = 40;
 
 /// How many characters of white space are compared with the end of what is owed.
 pub(super) const ENDS: usize = 64;
+
+/// How much of a text tells how it is written, in characters.
+const ENOUGH: usize = 300;
+
+/// One in so many words is a good part.
+const SHARE: usize = 6;

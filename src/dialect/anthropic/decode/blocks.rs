@@ -134,6 +134,12 @@ impl Decoder {
             _ => {
                 self.spoke = true;
                 extra(Place::Whole, wrap("content_block", block), true, step);
+                // `server_tool_use`, `mcp_tool_use`; `web_search_tool_result` and its like.
+                if r#type.ends_with("_tool_use") {
+                    step.events.push(Event::ServerTool(true));
+                } else if r#type.ends_with("_tool_result") {
+                    step.events.push(Event::ServerTool(false));
+                }
                 Block::Other
             }
         };

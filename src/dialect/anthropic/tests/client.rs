@@ -159,7 +159,7 @@ fn settings_have_their_common_form() {
         (json!({"thinking": {"type": "disabled"}}), Some(Effort::None)),
         (json!({"thinking": {"type": "enabled", "budget_tokens": 1024}}), Some(Effort::Low)),
         (json!({"thinking": {"type": "enabled", "budget_tokens": 30000}}), Some(Effort::Max)),
-        (json!({"thinking": {"type": "adaptive"}}), None),
+        (json!({"thinking": {"type": "adaptive"}}), Some(Effort::Medium)),
         (json!({"thinking": {"type": "adaptive"}, "output_config": {"effort": "xhigh"}}), Some(Effort::XHigh)),
         (json!({"output_config": {"effort": "low"}}), Some(Effort::Low)),
     ] {

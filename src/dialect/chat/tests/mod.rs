@@ -81,7 +81,9 @@ fn told(events: &[&str]) -> (Vec<String>, Result<Flow, Failure>) {
 
 fn short(event: &Event) -> Option<String> {
     Some(match event {
-        Event::Alive | Event::Identity(_) | Event::Thinking(_) | Event::Signature { .. } => return None,
+        Event::Alive | Event::Identity(_) | Event::Thinking(_) | Event::ServerTool(_) | Event::Signature { .. } => {
+            return None;
+        }
         Event::Text { text, .. } => format!("text {text}"),
         Event::Reasoning { text, .. } => format!("reasoning {text}"),
         Event::Refusal { text, .. } => format!("refusal {text}"),

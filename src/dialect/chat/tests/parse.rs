@@ -204,3 +204,25 @@ fn media_and_marks_in_the_forms_that_clients_write() {
     let marked = |text: &str| Part::Text { text: text.to_owned(), cache: Some(mark.clone()) };
     assert_eq!((&request.system[..], &request.messages[0].parts[..]), (&[marked("s")][..], &[marked("u")][..]));
 }
+
+#[test]
+fn thinking_is_asked_for_in_many_forms() {
+    for (mut body, effort) in [
+        (json!({}), None),
+        (json!({ "reasoning_effort": "low" }), Some(Effort::Low)),
+        (json!({ "reasoning": { "effort": "high" } }), Some(Effort::High)),
+        (json!({ "reasoning": { "max_tokens": 2000 } }), Some(Effort::Medium)),
+        (json!({ "reasoning": { "enabled": true } }), Some(Effort::Medium)),
+        (json!({ "reasoning": { "enabled": false } }), Some(Effort::None)),
+        (json!({ "thinking": { "type": "enabled" } }), Some(Effort::Medium)),
+        (json!({ "thinking": { "type": "disabled" } }), Some(Effort::None)),
+        (json!({ "enable_thinking": true }), Some(Effort::Medium)),
+        (json!({ "chat_template_kwargs": { "thinking": true } }), Some(Effort::Medium)),
+        (json!({ "chat_template_kwargs": { "enable_thinking": false } }), Some(Effort::None)),
+        (json!({ "thinking": "yes", "reasoning": 7 }), None),
+    ] {
+        let shown = body.to_string();
+        body["messages"] = json!([{ "role": "user", "content": "go" }]);
+        assert_eq!(request(&body).effort, effort, "{shown}");
+    }
+}

@@ -313,6 +313,8 @@ fn what_is_not_repeated_is_delivered_whole() {
             continue;
         }
         let (new, how) = anchored(delivered, cut(rest, at as u64)).unwrap();
+        // Where a word may be over, the space that a message of its own cannot begin with is put in.
+        let new = if how == "guess" { new.trim_start().to_owned() } else { new };
         assert_eq!(new, rest, "{delivered:?} by {how}");
         assert!(matches!(how, "verbatim" | "guess"), "{how}");
         let inside =

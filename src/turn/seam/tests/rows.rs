@@ -95,7 +95,7 @@ fn tails_and_overlaps() {
         (RIVER, &["river and looked for a boat."], Ok((" boat.", "overlap"))),
         (RIVER, &["and looked for a boat."], Ok((" boat.", "overlap"))),
         (RIVER, &["looked for a boat."], Ok((" boat.", "overlap"))),
-        (RIVER, &["for a boat."], Ok(("for a boat.", "guess"))),
+        (RIVER, &["for a boat."], Ok((" for a boat.", "guess"))),
         // More than was asked for.
         (RIVER, &["in the morning she walked along the river and looked for a boat."], Ok((" boat.", "overlap"))),
         (RIVER, &["looked for", " a", " boat."], Ok((" boat.", "overlap"))),
@@ -117,7 +117,7 @@ fn texts_that_repeat_themselves() {
     check(&[
         ("ha ha ha ha", &["ha ha ha ha ha ha"], Ok((" ha ha", "anchor"))),
         ("ha ha ha ha", &[" ha ha"], Ok(("", "nothing"))),
-        ("ha ha ha ha", &["ha ha!"], Ok(("ha ha!", "guess"))),
+        ("ha ha ha ha", &["ha ha!"], Ok((" ha ha!", "guess"))),
         (
             "ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha",
             &["ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha ha"],
@@ -184,8 +184,15 @@ fn preambles() {
         (RIVER, &["Sure, continuing: the boat was gone."], Err(Rejected::Preamble)),
         (RIVER, &["Continuing from where I left off:", "\n\n", "The boat was gone."], Err(Rejected::Preamble)),
         (RIVER, &["Sure, continuing:"], Err(Rejected::Preamble)),
-        // An anchor that is too short proves nothing.
-        ("One", &["Sure, continuing: One two"], Err(Rejected::Preamble)),
+        // All that was told is proof enough, however short it is.
+        ("One", &["Sure, continuing: One two"], Ok((" two", "preamble"))),
+        ("One", &["Sure, continuing: two"], Err(Rejected::Preamble)),
+        // Words in another script than the text's are no part of it, whatever they say.
+        ("今天天气很好，我们去公园", &["Happy to go on with it: 今天天气很好，我们去公园玩"], Ok(("玩", "preamble"))),
+        ("今天天气很好，我们去公园", &["Happy to go on with it: 玩"], Err(Rejected::Preamble)),
+        ("今天天气很好，我们去公园", &["Happy to go on with it!"], Err(Rejected::Preamble)),
+        ("我们使用", &["Python 编程"], Ok(("Python 编程", "verbatim"))),
+        ("我们使用", &["Visual Studio 编程"], Ok(("Visual Studio 编程", "verbatim"))),
         // What only looks like one is the text itself.
         ("The river flows,", &[" continuing to the sea."], Ok((" continuing to the sea.", "verbatim"))),
         ("The work is ", &["continuing."], Ok(("continuing.", "verbatim"))),
@@ -222,7 +229,8 @@ fn restarts() {
         (LONG, &["Early in the morning she"], Err(Rejected::Diverged)),
         (LONG, &["Early in the morning he"], Err(Rejected::Diverged)),
         // Some words in common are no restart.
-        (LONG, &["Early in the evening"], Ok(("Early in the evening", "verbatim"))),
+        (RIVER, &[" Early in the evening"], Ok((" Early in the evening", "verbatim"))),
+        (LONG, &["Early in the evening"], Err(Rejected::Unfit)),
         // It starts with its own anchor: the two readings differ at "boat".
         (
             "walked along the river and looked for a sail, and walked along the river and looked for a",
@@ -342,13 +350,85 @@ fn no_alignment() {
         ("One ", &[" two."], Ok(("two.", "verbatim"))),
         ("One", &[", two."], Ok((", two.", "verbatim"))),
         ("One (", &["two)"], Ok(("two)", "verbatim"))),
-        ("One", &["two."], Ok(("two.", "guess"))),
-        ("conti", &["nua", "tion"], Ok(("nuation", "guess"))),
-        ("cafe\u{301}", &["s"], Ok(("s", "guess"))),
+        ("One", &["two."], Ok((" two.", "guess"))),
+        ("word_48 word_49", &["word_50"], Ok((" word_50", "guess"))),
+        ("It is called str", &["ong"], Ok(("ong", "guess"))),
+        ("The year is 20", &["26"], Ok(("26", "guess"))),
+        ("See https://example.org/pa", &["th"], Ok(("th", "guess"))),
+        ("conti", &["nua", "tion"], Ok((" nuation", "guess"))),
+        ("cafe\u{301}", &["s"], Ok((" s", "guess"))),
         ("cafe", &["\u{301}s"], Ok(("\u{301}s", "verbatim"))),
         ("One", &["\n"], Ok(("\n", "verbatim"))),
         ("One", &[" "], Ok((" ", "verbatim"))),
         (" \n", &["Any text"], Ok(("Any text", "trimmed"))),
+    ]);
+}
+
+#[test]
+fn sentences_and_commas_get_their_space() {
+    check(&[
+        ("Hello there. I am your assistant.", &["How can I help?"], Ok((" How can I help?", "sentence"))),
+        ("Is it?", &["yes, it is"], Ok((" yes, it is", "sentence"))),
+        ("One, two,", &["three"], Ok((" three", "sentence"))),
+        ("(see below)", &["and on"], Ok((" and on", "sentence"))),
+        ("She said \"no.\"", &["Then she left"], Ok((" Then she left", "sentence"))),
+        ("Привет.", &["Как дела?"], Ok((" Как дела?", "sentence"))),
+        // Not where none belongs.
+        ("The number pi is about 3.", &["14159"], Ok(("14159", "verbatim"))),
+        ("It costs 1,", &["000 euros"], Ok(("000 euros", "verbatim"))),
+        ("Open main.", &["rs"], Ok(("rs", "verbatim"))),
+        ("See https://example.", &["Org"], Ok(("Org", "verbatim"))),
+        ("我们去公园。", &["然后"], Ok(("然后", "verbatim"))),
+        ("```js\nconsole.", &["Log(1)"], Ok(("Log(1)", "verbatim"))),
+        ("She said \"", &["Then"], Ok(("Then", "verbatim"))),
+    ]);
+}
+
+#[test]
+fn what_is_no_continuation() {
+    const SALT: &str = "It needs flour, salt, and water - which";
+    for opener in [
+        "I'm sorry for the confusion. I'll try to go on.",
+        "I’m sorry about that.",
+        "I apologize for the interruption.",
+        "It seems your connection dropped.",
+        "The last fragment word is \"which\".",
+        "I'll try to continue from there.",
+        "You asked me to repeat it.",
+        "I understand your request.",
+        "Es tut mir leid für die Verwirrung.",
+        "Entschuldigung, ich fahre fort.",
+        "Hier ist die Fortsetzung:",
+        "Je suis désolé pour la confusion.",
+        "Voici la suite :",
+        "Désolé pour cela.",
+        "Lo siento por la confusión.",
+        "Aquí está la continuación:",
+        "Pido disculpas.",
+        "Desculpe pela confusão.",
+        "抱歉，我会继续。",
+        "对不起，让我重新开始。",
+        "申し訳ありませんが、",
+        "すみません、続けます。",
+        "Извините за путаницу.",
+    ] {
+        for delivered in [SALT, "It needs flour. ", "We bake bread.\n\n"] {
+            let outcome = anchored(delivered, [opener]);
+            assert!(outcome.is_err(), "{delivered:?} + {opener:?}: {outcome:?}");
+            assert_eq!(anchored(delivered, letters(opener)), outcome, "{delivered:?} + {opener:?} by letters");
+        }
+    }
+    check(&[
+        (SALT, &["Bread is old."], Err(Rejected::Unfit)),
+        ("It needs flour and ", &["Bread is old."], Err(Rejected::Unfit)),
+        // What begins with a space is no message of its own.
+        (SALT, &[" Bread is old."], Ok((" Bread is old.", "verbatim"))),
+        // Where capitals are common within sentences they break nothing.
+        ("Der Hund und die Katze sahen das ", &["Haus am Meer"], Ok(("Haus am Meer", "verbatim"))),
+        ("It needs flour.", &[" Bread is old."], Ok((" Bread is old.", "verbatim"))),
+        ("## Bread and what it needs", &["\n\nFlour"], Ok(("\n\nFlour", "verbatim"))),
+        // In the lower case it may be the rest of a sentence.
+        ("Many thanks and ", &["the fragment is yours"], Ok(("the fragment is yours", "verbatim"))),
     ]);
 }
 
