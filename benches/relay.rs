@@ -3,8 +3,8 @@
 #![expect(clippy::disallowed_methods, reason = "a start for a clock that is moved by hand")]
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use segue::chat::modality::Modalities;
 use segue::chat::DialectId;
+use segue::chat::modality::Modalities;
 use segue::event::{Event, Finish, Signal, Step};
 use segue::failure::{Failure, Kind, Stage};
 use segue::relay::{Action, AttemptId, Policy, Relay};
@@ -36,7 +36,7 @@ fn begin(now: Instant) -> Relay {
         prompt_estimate: 100,
         asked_in: Modalities::NONE,
         continuable: true,
-        structured: None,
+        structured: false,
         races: true,
         max_turn: 1 << 25,
         whole: false,

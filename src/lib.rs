@@ -41,7 +41,7 @@
 //! | 4 | [`upstream`] [`store`] | one attempt; conversations |
 //! | 3 | [`relay`] [`dialect`] [`config`] | one turn; one folder per API; text in, checked values out |
 //! | 2 | [`turn`] [`routing`] | what the client has been told, and the seam; levels and chains |
-//! | 1 | [`chat`] [`event`] [`failure`] [`health`] [`retry_after`] [`sse`] [`words`] | vocabulary and values |
+//! | 1 | [`chat`] [`event`] [`failure`] [`health`] [`json`] [`retry_after`] [`schema`] [`sse`] [`words`] | vocabulary and values |
 //!
 //! Floors 1 to 3 are pure. They have no async function and no runtime, they read no clock (`now` is an argument), draw
 //! no random number (a seed is an argument), take no lock and open no file.
@@ -87,7 +87,9 @@ pub mod chat;
 pub mod event;
 pub mod failure;
 pub mod health;
+pub mod json;
 pub mod retry_after;
+pub mod schema;
 pub mod sse;
 pub mod words;
 

@@ -124,7 +124,7 @@ fn duel(leader: Script, suspect: Option<Duration>, pace: Option<Pace>) -> Report
         prompt_estimate: 10,
         asked_in: Modalities::NONE,
         continuable: true,
-        structured: None,
+        structured: false,
         races: true,
         max_turn: 1 << 20,
         whole: false,

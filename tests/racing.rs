@@ -105,7 +105,7 @@ impl Race {
             prompt_estimate: 10,
             asked_in: Modalities::NONE,
             continuable: true,
-            structured: None,
+            structured: false,
             races: true,
             max_turn: 1 << 20,
             whole: false,
@@ -192,7 +192,9 @@ impl Race {
                     }
                     self.tell(&step)?;
                 }
-                Action::Spliced { id } => prop_assert_eq!(self.opened.get(&id), Some(&false)),
+                Action::Spliced { id } | Action::Check { id, .. } => {
+                    prop_assert_eq!(self.opened.get(&id), Some(&false))
+                }
                 Action::Close(outcome) => {
                     prop_assert!(self.running.is_empty(), "{} attempts outlive the turn", self.running.len());
                     prop_assert!(self.opened.values().all(|dropped| *dropped), "every attempt was given back");

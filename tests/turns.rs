@@ -12,17 +12,19 @@
 
 use segue::chat::DialectId;
 use segue::chat::modality::Modalities;
-use segue::event::{Event, Finish};
-use segue::relay::{Check, Outcome, Policy};
+use segue::event::{Event, Finish, Signal};
+use segue::failure::Failure;
+use segue::relay::journal::End;
+use segue::relay::{Checked, Open, Outcome, Policy};
 use segue::rig::random;
 use segue::rig::script::{Break, Continuation, Script};
 use segue::rig::seed::Dice;
-use segue::rig::sim::{Report, Sim};
+use segue::rig::sim::{Host, Report, Sim};
 use segue::routing::plan::Candidate;
 use segue::routing::{Backoff, Delivery, Level, Pace, RateLimited, Target, Timeouts};
 use segue::turn::resume::{Continue, How, Origin};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 #[test]
 fn every_turn_is_exact_bounded_and_honest() {
@@ -31,7 +33,7 @@ fn every_turn_is_exact_bounded_and_honest() {
         return judge(seed, true);
     }
     let turns = setting("SEGUE_TURNS").unwrap_or(20_000);
-    let start = std::time::Instant::now();
+    let start = Instant::now();
     let mut tally = Tally::default();
     for seed in 0..turns {
         judge_into(seed, false, &mut tally);
@@ -96,6 +98,28 @@ struct Tally {
     raced: u64,
 }
 
+/// A world in which some structured answers are wrong, and some cannot be checked.
+struct Odd;
+
+impl Host for Odd {
+    fn ask(&mut self, _: &Open, _: Instant) -> Result<(), Box<Failure>> {
+        Ok(())
+    }
+
+    fn heard(&mut self, _: &Open, _: &Signal, _: Instant) {}
+
+    fn dropped(&mut self, _: &Open, _: End, _: bool, _: Instant) {}
+
+    fn check(&mut self, answer: &str) -> (Duration, Checked) {
+        let checked = match answer.len() % 5 {
+            0 => Checked::Differs,
+            1 => Checked::Unsure("odd"),
+            _ => Checked::Fits,
+        };
+        (Duration::from_millis(answer.len() as u64 % 7 * 100), checked)
+    }
+}
+
 fn judge(seed: u64, tell: bool) {
     judge_into(seed, tell, &mut Tally::default());
 }
@@ -104,7 +128,7 @@ fn judge_into(seed: u64, tell: bool, tally: &mut Tally) {
     let mut dice = Dice::labelled(seed, 99);
     let scripts = random::chain(seed);
     let sim = sim(seed, scripts, &mut dice);
-    let report = sim.run();
+    let report = sim.run_in(&mut Odd);
     if tell {
         println!("{sim:#?}\n{report:#?}");
     }
@@ -191,7 +215,7 @@ enum Joins {
 impl Joins {
     fn of(sim: &Sim, report: &Report) -> Self {
         let truth = sim.scripts[0].text();
-        let of_open = |open: &segue::relay::Open| {
+        let of_open = |open: &Open| {
             if !asked_to_go_on(open) {
                 return Self::Exact;
             }
@@ -229,7 +253,7 @@ impl Joins {
     }
 }
 
-fn asked_to_go_on(open: &segue::relay::Open) -> bool {
+fn asked_to_go_on(open: &Open) -> bool {
     matches!(open.carry.origin, Origin::Continue(_))
 }
 
@@ -296,7 +320,7 @@ fn sim(seed: u64, scripts: Vec<Script>, dice: &mut Dice) -> Sim {
         prompt_estimate: 10,
         asked_in: Modalities::NONE,
         continuable: true,
-        structured: dice.once_in(12).then(|| Check(Arc::new(|text: &str| !text.len().is_multiple_of(5)))),
+        structured: dice.once_in(12),
         races: !dice.once_in(8),
         max_turn: 1 << 20,
         whole: false,
@@ -314,7 +338,7 @@ fn sim(seed: u64, scripts: Vec<Script>, dice: &mut Dice) -> Sim {
 fn patient(sim: &mut Sim) {
     (sim.leaves, sim.blocks) = (None, None);
     sim.policy.max_tokens = None;
-    sim.policy.structured = None;
+    sim.policy.structured = false;
     sim.policy.deadline = Duration::from_secs(24 * 3600);
     for candidate in &mut sim.candidates {
         candidate.how = How::Instruct;

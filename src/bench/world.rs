@@ -171,7 +171,7 @@ impl World {
             prompt_estimate: PROMPT,
             asked_in: Modalities::NONE,
             continuable: true,
-            structured: None,
+            structured: false,
             races: true,
             max_turn: MAX_TURN,
             whole: false,

@@ -11,6 +11,7 @@ pub mod environment;
 mod eval;
 mod failed;
 mod log;
+mod memory;
 mod mock;
 mod paint;
 mod probe;

@@ -5,7 +5,7 @@ use super::environment::Environment;
 use super::log::{self, Format};
 use super::paint::{Ink, Paint};
 use super::stop::Signals;
-use super::{Failed, descriptors, problems, reload};
+use super::{Failed, descriptors, memory, problems, reload};
 use crate::bench::continuity::inject;
 use crate::bench::continuity::manifest::Manifest;
 use crate::config::lookup::{self, Location};
@@ -101,6 +101,10 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode, Failed> {
         }
     }
     .map_err(Failed::Setup)?;
+    if let Some(bytes) = memory::allowed() {
+        // The rest is for connections, buffers of the system, and what the allocator keeps.
+        gateway.confine(bytes);
+    }
     told(announce(&location, &gateway.config(), format));
     if let Some(path) = &args.faults {
         tracing::warn!(

@@ -27,6 +27,7 @@ pub const KEYS: &[(&str, &[&str])] = &[
         &[
             "listen",
             "max_body",
+            "receive",
             "buffer",
             "max_turns",
             "headers_after",
@@ -132,6 +133,7 @@ pub const KEYS: &[(&str, &[&str])] = &[
             "retry_after_cap",
             "max_event",
             "max_turn",
+            "check",
             "max_depth",
             "max_values",
             "max_messages",

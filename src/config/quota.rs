@@ -33,6 +33,8 @@ pub struct Limits {
     pub max_turn: usize,
     /// How many things a request or an answer may consist of.
     pub bounds: Bounds,
+    /// How long the check of a structured answer may take; past it the answer is told unchecked.
+    pub check: Duration,
 }
 
 // === impl Quota ===
@@ -61,6 +63,7 @@ impl Default for Limits {
             max_event: 16 << 20,
             max_turn: 32 << 20,
             bounds: Bounds::default(),
+            check: Duration::from_secs(1),
         }
     }
 }
@@ -76,6 +79,7 @@ impl Limits {
             max_event: section.size("max_event", default.max_event),
             max_turn: section.size("max_turn", default.max_turn),
             bounds: bounds(section, default.bounds),
+            check: section.duration("check", Zero::Allowed, default.check),
         }
     }
 }

@@ -59,6 +59,7 @@ fn server(server: &Server) -> Value {
     json!({
         "listen": server.listen.to_string(),
         "max_body": server.max_body,
+        "receive": show(server.receive),
         "buffer": server.buffer,
         "max_turns": server.max_turns,
         "headers_after": or_off(server.headers_after),
@@ -240,6 +241,7 @@ fn limits(limits: &Limits) -> Value {
         "max_stops": limits.bounds.stops,
         "max_choices": limits.bounds.choices,
         "max_calls": limits.bounds.calls,
+        "check": show(limits.check),
     })
 }
 

@@ -14,7 +14,9 @@ pub struct Server {
     pub listen: SocketAddr,
     /// The largest request body, in bytes.
     pub max_body: usize,
-    /// The most bytes of request bodies that are held at once.
+    /// How long a request body may take to come.
+    pub receive: Duration,
+    /// The most bytes of memory that all turns hold at once.
     pub buffer: usize,
     /// Turns open at once; past it the answer is 503.
     pub max_turns: usize,
@@ -65,6 +67,7 @@ impl Default for Server {
         Self {
             listen: (Ipv4Addr::LOCALHOST, 8080).into(),
             max_body: 32 << 20,
+            receive: Duration::from_secs(120),
             buffer: 1 << 30,
             max_turns: 20_000,
             headers_after: Some(Duration::from_secs(10)),
@@ -87,6 +90,7 @@ impl Server {
         let server = Self {
             listen: section.get("listen").and_then(|v| address(&v, "127.0.0.1:8080")).unwrap_or(default.listen),
             max_body: section.size("max_body", default.max_body),
+            receive: section.duration("receive", Zero::Refused, default.receive),
             buffer: section.size("buffer", default.buffer),
             max_turns: usize::try_from(section.whole("max_turns", 1..=MAX_TURNS, default.max_turns as u64))
                 .unwrap_or(default.max_turns),

@@ -202,6 +202,7 @@ mod tests {
             estimated: false,
             overtaken_ms: None,
             seam: None,
+            unchecked: None,
         }
     }
 

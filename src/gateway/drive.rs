@@ -11,12 +11,16 @@
 //! The loop itself is an `Engine` behind a lock that nobody contends for, save a newer turn of the same conversation,
 //! which must be able to end this one at once even if nobody polls it.
 
+mod ask;
+mod weight;
+
+use super::buffer::Held;
 use super::conversation::Part;
 use super::place::Supersede;
 use super::record::TurnRecord;
 use super::{Inner, LiveTurn, lock, refusal, repair, watch::Watchdog};
 use crate::chat::Request;
-use crate::dialect::{self, Encode, End, Refusal};
+use crate::dialect::{Encode, End, Refusal};
 use crate::event::{Signal, Step};
 use crate::failure::{Declined, Failure, Kind, Remedy, Stage};
 use crate::fleet;
@@ -25,7 +29,7 @@ use crate::health::quota::believed;
 use crate::relay::journal::{Attempt, End as AttemptEnd, Journal};
 use crate::relay::{Action, AttemptId, Open, Outcome, Relay, Why};
 use crate::routing::plan::Candidate;
-use crate::upstream::Call;
+use ask::Checks;
 use bytes::{Bytes, BytesMut};
 use futures::Stream;
 use smallvec::SmallVec;
@@ -51,10 +55,13 @@ pub struct Drive {
 struct Engine {
     gateway: Arc<Inner>,
     live: LiveTurn,
-    request: Arc<Request>,
+    /// Until the turn is over.
+    request: Option<Arc<Request>>,
+    stream: bool,
     candidates: Vec<Candidate>,
     relay: Relay,
-    attempts: SmallVec<[(AttemptId, fleet::Attempt); 2]>,
+    /// Each with whether all was heard of it.
+    attempts: SmallVec<[(AttemptId, fleet::Attempt, bool); 2]>,
     encoder: Box<dyn Encode>,
     out: BytesMut,
     sleep: Pin<Box<Sleep>>,
@@ -69,6 +76,12 @@ struct Engine {
     announce: bool,
     last_resort: bool,
     part: Option<Part>,
+    checks: Checks,
+    held: Held,
+    /// What of `held` the request takes.
+    asked: usize,
+    /// Bytes that the client was given last, and may not have taken.
+    handed: usize,
 }
 
 /// What a turn has come to when its headers must be decided.
@@ -102,11 +115,18 @@ impl Drive {
         let (stream, watchdog) = (parts.request.stream, Arc::clone(&parts.gateway.watchdog));
         let hold = parts.part.as_ref().map(Part::hold);
         let engine = Arc::new(Mutex::new(Engine::new(parts)));
+        let reached: Weak<Mutex<Engine>> = Arc::downgrade(&engine);
         if let Some(hold) = hold {
-            let engine: Weak<Mutex<Engine>> = Arc::downgrade(&engine);
-            hold.reach(engine);
+            hold.reach(reached);
         }
         Self { engine, id, level, stream, watchdog }
+    }
+
+    /// Counts what the turn holds where the request was counted; until then it is counted as if nobody had asked.
+    pub fn keep(&mut self, mut held: Held) {
+        let engine: Weak<Mutex<Engine>> = Arc::downgrade(&self.engine);
+        held.reach(engine);
+        lock(&self.engine).keep(held);
     }
 
     /// Waits until the status can be decided: the first delta of a stream, the end of a whole answer, a failure, or
@@ -194,9 +214,13 @@ impl Engine {
         Self {
             hangup: Box::pin(live.hangup.clone().cancelled_owned()),
             sleep: Box::pin(tokio::time::sleep(Duration::from_secs(3600))),
+            held: Held::of(&gateway.buffer),
+            asked: 0,
+            handed: 0,
             gateway,
             live,
-            request,
+            stream: request.stream,
+            request: Some(request),
             candidates,
             relay,
             attempts: SmallVec::new(),
@@ -211,6 +235,7 @@ impl Engine {
             announce,
             last_resort,
             part,
+            checks: Checks::default(),
         }
     }
 
@@ -231,6 +256,7 @@ impl Engine {
     fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if std::mem::take(&mut self.waiting_for_client) {
             self.relay.handle_unblocked(now());
+            self.handed = 0;
         }
         if self.poll_bytes(cx, None).is_pending() {
             return Poll::Pending;
@@ -242,6 +268,7 @@ impl Engine {
         self.written = Some(now);
         self.waiting_for_client = true;
         self.relay.handle_blocked(now);
+        self.handed = self.out.len();
         Poll::Ready(Some(self.out.split().freeze()))
     }
 
@@ -250,10 +277,11 @@ impl Engine {
         loop {
             let at = now();
             self.act(at);
+            self.weigh();
             if self.over || self.out.len() >= FULL {
                 return Poll::Ready(());
             }
-            if self.drain(cx, at) {
+            if self.poll_checks(cx, at) || self.drain(cx, at) {
                 continue;
             }
             if self.hangup.as_mut().poll(cx).is_ready() && !self.over {
@@ -268,7 +296,7 @@ impl Engine {
                 self.relay.handle_timeout(at);
                 continue;
             }
-            let beat = self.written.filter(|_| self.request.stream).map(|written| written + self.keep_alive);
+            let beat = self.written.filter(|_| self.stream).map(|written| written + self.keep_alive);
             if beat.is_some_and(|beat| at >= beat) {
                 self.encoder.keep_alive(&mut self.out);
                 self.written = Some(at);
@@ -298,8 +326,13 @@ impl Engine {
         let mut index = 0;
         while index < self.attempts.len() && self.out.len() < FULL {
             let Poll::Ready(share) = coop::poll_proceed(cx) else { break };
-            let (id, attempt) = &mut self.attempts[index];
+            let (id, attempt, ended) = &mut self.attempts[index];
             let id = *id;
+            if *ended {
+                // It is kept until what it said has been judged.
+                index += 1;
+                continue;
+            }
             let mut signal = match Pin::new(attempt).poll_next(cx) {
                 Poll::Pending => {
                     index += 1;
@@ -309,6 +342,7 @@ impl Engine {
                 // A stream says how it ended before it ends; one that does not was cut by a fault of ours.
                 Poll::Ready(None) => Signal::Failed(Box::new(Failure::new(Kind::Truncated, Stage::Streaming).ours())),
             };
+            *ended = matches!(signal, Signal::Ended | Signal::Failed(_) | Signal::Declined(_));
             share.made_progress();
             heard = true;
             self.vet(id, &mut signal);
@@ -331,6 +365,7 @@ impl Engine {
                 Action::Drop { id, end, counts } => self.drop_attempt(id, end, counts),
                 Action::Spliced { id } => self.announce_splice(id),
                 Action::Emit(step) => self.emit(&step),
+                Action::Check { id, text } => self.check(id, &text),
                 Action::Close(outcome) => self.close(outcome),
             }
         }
@@ -338,8 +373,10 @@ impl Engine {
 
     fn emit(&mut self, step: &Step) {
         self.encoder.step(step, &mut self.out);
-        if let (Some(part), Some(speaker)) = (&mut self.part, self.relay.journal().speaker()) {
-            part.note(step, speaker.target.dialect, &self.request);
+        if let (Some(part), Some(request), Some(speaker)) =
+            (&mut self.part, &self.request, self.relay.journal().speaker())
+        {
+            part.note(step, speaker.target.dialect, request);
         }
     }
 
@@ -364,61 +401,14 @@ impl Engine {
 
     fn open(&mut self, open: &Open, at: Instant) {
         match self.ask(open) {
-            Ok(ask) => self.attempts.push((open.id, self.live.setup.fleet.open(ask))),
+            Ok(ask) => self.attempts.push((open.id, self.live.setup.fleet.open(ask), false)),
             Err(why) => self.relay.handle_signal(open.id, why, at),
         }
     }
 
-    fn ask(&mut self, open: &Open) -> Result<fleet::Ask, Signal> {
-        let declined = |why| Err(Signal::Declined(Box::new(why)));
-        if !self.live.setup.pay(&self.live.level, open.cause) {
-            return declined(Declined::Budget);
-        }
-        let target = &open.target;
-        let Some(provider) = dialect::provider(target.dialect) else {
-            return declined(Declined::Unfit(format!("the dialect {} is not built in", target.dialect.name())));
-        };
-        let wire =
-            provider.encode(&self.request, target, &open.carry).map_err(|failure| Signal::Failed(Box::new(failure)))?;
-        if self.request.extensions.strict && !wire.dropped.is_empty() {
-            return declined(Declined::Unfit(format!("x-segue-strict: it lacks {}", wire.dropped.join(", "))));
-        }
-        for field in &wire.dropped {
-            if !self.dropped.contains(field) {
-                self.dropped.push(field.clone());
-            }
-        }
-        let timeouts = &self.candidates[open.seat].timeouts;
-        Ok(fleet::Ask {
-            target: Arc::clone(target),
-            call: Call {
-                provider,
-                wire,
-                expect: dialect::Expect {
-                    choices: self.request.choices,
-                    bounds: self.live.setup.config.limits.bounds,
-                    max_turn: self.live.setup.config.limits.max_turn,
-                },
-                connect: timeouts.connect,
-                error_body: timeouts.error_body,
-                max_event: self.live.setup.config.limits.max_event,
-                credential: self.live.credential(&target.connection),
-                secrets: self.live.setup.config.secrets.clone(),
-            },
-            tenant: self.live.tenant.as_ref().map(|tenant| Arc::clone(&tenant.name)),
-            form: open.carry.form.clone(),
-            delivered: open.delivered,
-            others: open.others,
-            last_resort: self.last_resort,
-            patience: open.patience,
-            estimate: self.live.estimate,
-            answer: target.max_output.map_or(self.live.answer, |most| self.live.answer.min(most)),
-        })
-    }
-
     fn drop_attempt(&mut self, id: AttemptId, end: AttemptEnd, counts: bool) {
-        let Some(index) = self.attempts.iter().position(|(a, _)| *a == id) else { return };
-        let (_, attempt) = self.attempts.remove(index);
+        let Some(index) = self.attempts.iter().position(|(a, ..)| *a == id) else { return };
+        let (_, attempt, _) = self.attempts.remove(index);
         attempt.settle(end.verdict(counts));
     }
 
@@ -426,9 +416,9 @@ impl Engine {
     /// no proof is remembered. A target that refuses a prefill is not asked so again for a while.
     fn vet(&self, id: AttemptId, signal: &mut Signal) {
         let Signal::Failed(failure) = signal else { return };
-        let Some(remedy) = &failure.remedy else { return };
+        let (Some(remedy), Some(request)) = (&failure.remedy, self.request.as_deref()) else { return };
         let Some(attempt) = self.relay.journal().attempts.get(id.0 as usize) else { return };
-        if !repair::is_apt(remedy, &self.request, &attempt.target) {
+        if !repair::is_apt(remedy, request, &attempt.target) {
             failure.remedy = None;
             return;
         }
@@ -440,7 +430,7 @@ impl Engine {
         let credential = self.live.credential(&attempt.target.connection);
         let tenant = self.live.tenant.as_ref().map(|tenant| &*tenant.name);
         let who = fleet::Who { tenant, credential: credential.as_deref() };
-        let body = serde_json::to_vec(&self.request.raw).unwrap_or_default();
+        let body = serde_json::to_vec(&request.raw).unwrap_or_default();
         self.live.setup.fleet.learn_lack(&attempt.target, what, who, &body, failure.by_words);
     }
 
@@ -458,7 +448,7 @@ impl Engine {
             Outcome::Complete(usage) => self.encoder.close(End::Complete(&usage), &mut self.out),
             Outcome::Failed(fault) => {
                 let refusal = refusal::of(&fault, self.relay.journal());
-                let told = self.written.is_some() || (self.request.stream && !self.out.is_empty());
+                let told = self.written.is_some() || (self.stream && !self.out.is_empty());
                 if told {
                     self.encoder.close(End::Failed(&refusal), &mut self.out);
                 } else {
@@ -472,10 +462,11 @@ impl Engine {
         self.gateway.alerts.learn(&self.relay.policy().level, journal, now());
         self.live.permits.settle(journal_tokens(journal, self.live.estimate), now());
         if let Some(part) = self.part.take() {
-            part.finish(&self.relay, !self.request.stream);
+            part.finish(&self.relay, !self.stream);
         }
         let record = TurnRecord::of(&self.live, &self.relay);
         self.gateway.record(record, journal);
+        self.let_go();
     }
 }
 

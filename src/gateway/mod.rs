@@ -15,6 +15,8 @@ pub mod drive;
 mod notice;
 mod place;
 mod plan;
+mod pool;
+mod reading;
 pub mod record;
 mod refusal;
 pub mod reload;
@@ -38,19 +40,20 @@ use crate::upstream::http::Http;
 use admission::Permits;
 use affinity::Troubles;
 use alerts::Alerts;
-use buffer::Held;
+use buffer::{Buffer, Held};
 use caller::{Caller, Route, TenantView};
 use conversation::Part;
 use drive::Drive;
 use place::Places;
 pub(crate) use plan::NORMAL_GAP;
+use pool::Pool;
 use record::TurnRecord;
 use reload::Source;
 use room::{Room, Seat};
 use setup::{Dial, Setup};
 use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 use tokio_util::sync::CancellationToken;
@@ -66,8 +69,11 @@ struct Inner {
     source: OnceLock<Box<Source>>,
     recent: Mutex<VecDeque<TurnRecord>>,
     room: Arc<Room>,
-    /// Bytes of request bodies that are held.
-    buffer: Arc<AtomicUsize>,
+    /// Whoever checks structured answers.
+    checkers: Pool,
+    /// Whoever reads large requests, and takes them apart.
+    readers: Pool,
+    buffer: Arc<Buffer>,
     store: Arc<dyn Store>,
     store_failures: AtomicU64,
     places: Arc<Places>,
@@ -153,6 +159,8 @@ impl Gateway {
             source: OnceLock::new(),
             recent: Mutex::new(VecDeque::new()),
             room: Arc::default(),
+            checkers: Pool::new("check"),
+            readers: Pool::new("read"),
             buffer: Arc::default(),
             store,
             store_failures: AtomicU64::new(0),
@@ -276,7 +284,7 @@ impl Gateway {
         lock(&self.0.recent).iter().rev().take(limit).cloned().collect()
     }
 
-    /// What counts the bytes of a request's body for as long as it is held.
+    /// What counts the bytes of a request for as long as it is held.
     pub fn hold(&self) -> Held {
         Held::of(&self.0.buffer)
     }

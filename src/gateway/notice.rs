@@ -6,7 +6,7 @@
 use super::record::TurnRecord;
 use crate::failure::{Disposition, Failure, Kind};
 use crate::relay::journal::{Attempt, End, Journal};
-use crate::relay::{Ending, Outcome};
+use crate::relay::{Ending, Outcome, Why};
 
 /// How much it matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ fn weight(journal: &Journal) -> Weight {
     let somebody_failed = journal.attempts.iter().any(failed);
     match &journal.outcome {
         Some(Outcome::Failed(fault)) => match fault.ending {
-            Ending::HungUp(_) => Weight::Usual,
+            Ending::HungUp(Why::Drain | Why::Superseded | Why::ClientGone) => Weight::Usual,
             Ending::Told | Ending::Exhausted if !somebody_failed => Weight::Usual,
             _ => Weight::Failed,
         },
@@ -60,7 +60,8 @@ fn line(attempt: &Attempt) -> String {
         return format!("{}/{} overtaken after {} ms of silence", target.connection, target.model, silence.as_millis());
     }
     let Some(failure) = attempt.failure.as_ref().filter(|_| end == "failed") else {
-        return format!("{}/{} {end}", target.connection, target.model);
+        let unsure = attempt.unsure.map(|why| format!(" unchecked: {why}")).unwrap_or_default();
+        return format!("{}/{} {end}{unsure}", target.connection, target.model);
     };
     let status = failure.status.filter(|status| *status >= 400).map(|s| format!(" ({s})")).unwrap_or_default();
     // Who refuses a key may repeat it, and the log must not.

@@ -60,7 +60,7 @@ pub(super) fn prepare(
         prompt_estimate: request.estimated_prompt(),
         asked_in: request.asked_in(),
         continuable: request.choices == 1 && !request.audio,
-        structured: structured::check(&request.format),
+        structured: structured::is_checked(&request.format),
         races,
         max_turn: setup.config.limits.max_turn,
         whole: !request.stream,

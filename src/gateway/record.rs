@@ -69,6 +69,9 @@ pub struct AttemptRecord {
     pub overtaken_ms: Option<f64>,
     /// How its seam was decided.
     pub seam: Option<&'static str>,
+    /// Why its structured answer was told without proof that it is what was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unchecked: Option<&'static str>,
 }
 
 // === impl TurnRecord ===
@@ -120,6 +123,7 @@ impl AttemptRecord {
                 estimated,
                 overtaken_ms: a.overtaken.map(millis),
                 seam: a.seam,
+                unchecked: a.unsure,
             }
         };
         journal.attempts.iter().map(record).collect()

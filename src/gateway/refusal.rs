@@ -20,6 +20,12 @@ pub(super) fn of(fault: &Fault, journal: &Journal) -> Refusal {
             "draining",
             "the gateway is shutting down and could not wait for this turn to end; ask again",
         ),
+        Ending::HungUp(Why::NoRoom) => Refusal::new(
+            Reason::Unavailable,
+            "buffer_full",
+            "the turns that are open held more than this gateway keeps (server.buffer), and this one held the most; ask \
+             again, or ask for less",
+        ),
         Ending::HungUp(_) => {
             Refusal::new(Reason::Busy, "superseded", "a newer turn of the same conversation took the place of this one")
         }

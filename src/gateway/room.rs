@@ -155,7 +155,7 @@ pub(super) async fn enter(
     })
 }
 
-fn busy(code: &str, message: String) -> Refusal {
+pub(super) fn busy(code: &str, message: String) -> Refusal {
     let mut refusal = Refusal::new(Reason::Unavailable, code, message);
     refusal.retry_after = Some(AGAIN);
     refusal

@@ -79,7 +79,7 @@ impl Clocks {
 impl Relay {
     /// When `runner` will have been silent for too long, and what that is called.
     pub(super) fn due(&self, runner: &Runner) -> Option<(Instant, Kind)> {
-        if runner.parked.is_some() {
+        if runner.parked.is_some() || runner.sieve.is_asking() {
             return None;
         }
         let clocks = &runner.clocks;

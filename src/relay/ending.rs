@@ -53,6 +53,8 @@ pub enum Why {
     Drain,
     /// A newer turn of the same conversation took its place.
     Superseded,
+    /// All turns together hold more than they may, and this one held the most.
+    NoRoom,
 }
 
 // === impl Relay ===

@@ -72,6 +72,8 @@ pub struct Attempt {
     pub seam: Option<&'static str>,
     /// It was joined without proof that it fits.
     pub guessed: bool,
+    /// Why its structured answer was told without proof that it is what was asked for.
+    pub unsure: Option<&'static str>,
 }
 
 /// Why an attempt was opened.
@@ -153,6 +155,7 @@ impl Journal {
             overtaken: None,
             seam: None,
             guessed: false,
+            unsure: None,
         });
     }
 
@@ -191,6 +194,12 @@ impl Journal {
         self.first_told.get_or_insert(now);
         if let Some(last) = self.last_told.replace(now) {
             self.longest_silence = self.longest_silence.max(now.saturating_duration_since(last));
+        }
+    }
+
+    pub(super) fn unsure(&mut self, id: AttemptId, why: &'static str) {
+        if let Some(attempt) = self.attempts.get_mut(id.0 as usize) {
+            attempt.unsure = Some(why);
         }
     }
 

@@ -17,9 +17,12 @@
 //! `None`, then [`Relay::poll_timeout`].
 
 mod calls;
+mod checks;
 mod clocks;
 mod ending;
+mod footprint;
 pub mod journal;
+mod object;
 mod race;
 mod recover;
 mod sieve;
@@ -32,6 +35,7 @@ use crate::routing::plan::{Candidate, Plan};
 use crate::routing::{Level, Target};
 use crate::turn::Turn;
 use crate::turn::resume::Carry;
+pub use checks::Checked;
 use clocks::Clocks;
 pub use ending::{Ending, Fault, Outcome, Why};
 use journal::{Cause, End, Journal};
@@ -73,8 +77,8 @@ pub struct Policy {
     pub asked_in: Modalities,
     /// An answer of which something was told can be continued (one choice, no audio).
     pub continuable: bool,
-    /// Structured output is wanted; the check says whether a whole answer is right.
-    pub structured: Option<Check>,
+    /// Structured output is wanted: a whole answer can be checked.
+    pub structured: bool,
     /// Challengers may be started on suspicion.
     pub races: bool,
     /// The most bytes of a turn.
@@ -88,10 +92,6 @@ pub struct Policy {
     /// For jitter.
     pub seed: u64,
 }
-
-/// Says whether a whole structured answer is right.
-#[derive(Clone)]
-pub struct Check(pub Arc<dyn Fn(&str) -> bool + Send + Sync>);
 
 /// Which attempt of the turn; counts from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -121,6 +121,14 @@ pub enum Action {
     Spliced {
         /// The new leader.
         id: AttemptId,
+    },
+    /// Say whether this is the structured answer that was asked for, by [`Relay::handle_checked`]. Until then the attempt
+    /// is neither told nor silent.
+    Check {
+        /// Whose.
+        id: AttemptId,
+        /// The whole answer.
+        text: Arc<String>,
     },
     /// Tell the client.
     Emit(Step),
@@ -218,6 +226,8 @@ impl Relay {
             Signal::Opened => self.runners[index].clocks.bytes(now),
             Signal::Step(step) => self.on_step(index, step, now),
             Signal::Ended => self.on_ended(index, now),
+            // Its finish was heard: whatever comes after that changes nothing.
+            Signal::Failed(_) if self.runners[index].sieve.is_asking() => self.runners[index].ended = true,
             Signal::Failed(failure) => self.on_failed(id, &failure, now),
             Signal::Declined(_) => {}
         }
@@ -286,7 +296,7 @@ impl Relay {
                 self.drop_all(End::Cancelled, now);
                 self.close(Outcome::Interrupted(why), now);
             }
-            Why::Drain | Why::Superseded => self.fault(Ending::HungUp(why), now),
+            Why::Drain | Why::Superseded | Why::NoRoom => self.fault(Ending::HungUp(why), now),
         }
     }
 
@@ -355,6 +365,9 @@ impl Relay {
             Ok(told) => told,
             Err(failure) => return self.on_failed(id, &failure, now),
         };
+        if let Some(text) = self.runners[index].sieve.asks() {
+            self.actions.push_back(Action::Check { id, text });
+        }
         if self.runners[index].sieve.guessed() {
             self.journal.guessed(id);
             if self.runners.len() > 1 || self.next_seat().is_some() {
@@ -367,11 +380,22 @@ impl Relay {
         if !contested && self.is_unwanted(&told) {
             return self.on_failed(id, &recover::empty(), now);
         }
+        if silent && progress && !told.is_progress() && self.leader != Some(id) {
+            // What it said is held, and nobody else has said anything.
+            self.crown(id, now);
+            return self.deliver(id, told, now);
+        }
+        self.hear(index, told, now);
+    }
+
+    /// Something of an attempt can be told.
+    fn hear(&mut self, index: usize, told: Step, now: Instant) {
+        let (id, silent) = (self.runners[index].id, self.turn.is_silent());
         if self.leader == Some(id) {
             return self.on_leader(id, told, now);
         }
-        let wins = if silent { progress } else { told.is_progress() };
-        if !wins {
+        let contested = self.runners.iter().any(|r| r.id != id && r.parked.is_none());
+        if !told.is_progress() {
             self.runners[index].sieve.keep(told);
         } else if silent && contested && is_empty_finish(&told) {
             self.runners[index].parked = Some(told);
@@ -397,7 +421,7 @@ impl Relay {
     fn on_ended(&mut self, index: usize, now: Instant) {
         let runner = &mut self.runners[index];
         let id = runner.id;
-        if runner.parked.is_some() {
+        if runner.parked.is_some() || runner.sieve.is_asking() {
             runner.ended = true;
         } else if matches!(self.phase, Phase::Finishing { .. }) && self.leader == Some(id) {
             self.complete(now);
@@ -457,12 +481,6 @@ impl fmt::Debug for Relay {
             .field("leader", &self.leader)
             .field("runners", &self.runners)
             .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for Check {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Check")
     }
 }
 

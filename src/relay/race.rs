@@ -109,6 +109,11 @@ impl Race {
         self.denied = true;
     }
 
+    /// How many bytes are kept of a slow leader.
+    pub(super) fn stashed(&self) -> usize {
+        self.stash.as_ref().map_or(0, |stash| stash.bytes)
+    }
+
     /// A number from 0 to 1 for jitter, another one at each call.
     pub(super) fn jitter(&mut self) -> f64 {
         self.seed = self.seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -129,7 +134,12 @@ impl Relay {
 
     fn challenge(&self) -> Option<(Instant, Cause)> {
         let [runner] = self.runners.as_slice() else { return None };
-        if !self.policy.races || self.race.denied || self.phase != Phase::Running || runner.parked.is_some() {
+        if !self.policy.races
+            || self.race.denied
+            || self.phase != Phase::Running
+            || runner.parked.is_some()
+            || runner.sieve.is_asking()
+        {
             return None;
         }
         let clocks = &runner.clocks;

@@ -260,7 +260,7 @@ impl Relay {
         let fits = if self.turn.is_bound() {
             self.journal.issuer().is_some_and(|issuer| *target.issuer == *issuer)
         } else {
-            self.policy.structured.is_none() || self.turn.is_blank() || target.deterministic
+            !self.policy.structured || self.turn.is_blank() || target.deterministic
         };
         fits && self.goes_on(target)
     }
@@ -312,9 +312,9 @@ impl Relay {
             sieve = sieve.replaying(Replay::of(calls));
         }
         let blank = text.trim_start().is_empty();
-        let origin = match &self.policy.structured {
+        let origin = match self.policy.structured {
             // An object cannot be joined: it is told again from the start and what is known of it is passed over.
-            Some(_) if !text.is_empty() => {
+            true if !text.is_empty() => {
                 sieve = sieve.forwarding(text.to_owned());
                 Origin::Fresh
             }
@@ -336,10 +336,10 @@ impl Relay {
                 Origin::Continue(Continue { delivered, anchor, how, tokens: self.turn.tokens() })
             }
         };
-        if let (Some(check), Delivery::Hold, true) =
-            (&self.policy.structured, level.structured, text.is_empty() && self.policy.choices == 1)
-        {
-            sieve = sieve.checking(check.clone());
+        // Of several answers at once, no single one could be asked for again.
+        let one = self.policy.choices == 1;
+        if self.policy.structured && one && level.structured == Delivery::Hold && text.is_empty() {
+            sieve = sieve.checking();
         }
         let carry = Carry {
             origin,

@@ -3,8 +3,8 @@
 //! Between an attempt and the client stands, in this order: the seam (text that a continuation repeats), muted
 //! reasoning, held tool calls, held structured output. Whatever is changed here loses its `raw` form.
 
-use super::Check;
 use super::calls::{Differs, Replay};
+use super::object::Object;
 use crate::event::{self, Event, Extra, Finish, Place, Step};
 use crate::failure::{Failure, Kind, Stage};
 use crate::routing::Delivery;
@@ -25,7 +25,7 @@ pub(super) struct Sieve {
     held_bytes: usize,
     /// Thinking that came behind a held call, and stays behind it.
     behind: Vec<Event>,
-    object: Object,
+    pub(super) object: Object,
     /// Identity, extras and silent thinking that wait until the attempt leads.
     preamble: SmallVec<[Event; 2]>,
     preamble_bytes: usize,
@@ -54,23 +54,6 @@ enum Calls {
     Ask(Delivery),
     Hold,
     Stream,
-}
-
-/// What becomes of structured output.
-#[derive(Debug)]
-enum Object {
-    /// It is text like any other.
-    Plain,
-    /// Held and checked, if somebody could do better; not decided before the first piece.
-    Ask(Check),
-    Held(Check, String),
-    /// Told as it comes, and checked at its end: nobody else could make it again.
-    Watched(Check, String),
-    /// It was told in part and is told again from the start, word for word.
-    Forward {
-        told: String,
-        at: usize,
-    },
 }
 
 // === impl Sieve ===
@@ -110,8 +93,8 @@ impl Sieve {
         self
     }
 
-    pub(super) fn checking(mut self, check: Check) -> Self {
-        self.object = Object::Ask(check);
+    pub(super) fn checking(mut self) -> Self {
+        self.object = Object::Ask;
         self
     }
 
@@ -141,7 +124,7 @@ impl Sieve {
 
     /// Keeps what is told of an object that is checked at its end.
     fn watch(&mut self, step: &Step) {
-        let Object::Watched(_, object) = &mut self.object else { return };
+        let Object::Watched(object) = &mut self.object else { return };
         for event in &step.events {
             if let Event::Text { text, .. } = event {
                 object.push_str(text);
@@ -163,7 +146,14 @@ impl Sieve {
         }
     }
 
-    fn event(&mut self, event: Event, hold: bool, told: &mut Step) -> Result<(), Box<Failure>> {
+    pub(super) fn event(&mut self, event: Event, hold: bool, told: &mut Step) -> Result<(), Box<Failure>> {
+        if let Object::Asked { rest, .. } = &mut self.object {
+            // A finish has been heard: hardly anything follows.
+            if rest.len() < PREAMBLE && !matches!(event, Event::Alive | Event::Usage(_)) {
+                rest.push(event);
+            }
+            return Ok(());
+        }
         match event {
             Event::Alive | Event::Usage(_) => {}
             // What a call holds besides goes with the call.
@@ -201,7 +191,9 @@ impl Sieve {
             Event::ToolArgs { .. } | Event::ToolClose { .. } => self.call(event, told)?,
             Event::Finish { choice, reason, stop_sequence } => {
                 self.close_seam(choice, hold, told)?;
-                self.finish_object(choice, &reason, told)?;
+                if self.finish_object(choice, &reason, hold, told)? {
+                    return self.event(Event::Finish { choice, reason, stop_sequence }, hold, told);
+                }
                 let reason = self.finish_calls(choice, reason, hold)?;
                 if let Some(replay) = &self.replay {
                     replay.finish().map_err(differs)?;
@@ -244,14 +236,14 @@ impl Sieve {
 
     fn text(&mut self, choice: u32, text: String, hold: bool, told: &mut Step) -> Result<(), Box<Failure>> {
         self.object = match std::mem::replace(&mut self.object, Object::Plain) {
-            Object::Ask(check) if hold => {
+            Object::Ask if hold => {
                 self.bound(text.len())?;
-                Object::Held(check, text)
+                Object::Held(text)
             }
-            Object::Held(check, mut object) => {
+            Object::Held(mut object) => {
                 self.bound(object.len() + text.len())?;
                 object.push_str(&text);
-                Object::Held(check, object)
+                Object::Held(object)
             }
             Object::Forward { told: known, at } => {
                 let (rest, at) = forward(&known, at, &text)?;
@@ -260,33 +252,22 @@ impl Sieve {
                 }
                 Object::Forward { told: known, at }
             }
-            Object::Ask(check) => {
+            Object::Ask => {
                 told.events.push(Event::Text { choice, text: text.clone() });
-                Object::Watched(check, text)
+                Object::Watched(text)
             }
-            Object::Watched(check, mut object) => {
+            Object::Watched(mut object) => {
                 object.push_str(&text);
                 told.events.push(Event::Text { choice, text });
-                Object::Watched(check, object)
+                Object::Watched(object)
             }
+            // Nothing is pushed past a question.
+            asked @ Object::Asked { .. } => asked,
             Object::Plain => {
                 told.events.push(Event::Text { choice, text });
                 Object::Plain
             }
         };
-        Ok(())
-    }
-
-    fn finish_object(&mut self, choice: u32, reason: &Finish, told: &mut Step) -> Result<(), Box<Failure>> {
-        match std::mem::replace(&mut self.object, Object::Plain) {
-            Object::Held(check, text) => {
-                checked(&check, &text, reason)?;
-                told.events.push(Event::Text { choice, text });
-            }
-            Object::Watched(check, text) => checked(&check, &text, reason)?,
-            Object::Forward { told: known, at } if at < known.len() => return Err(differs(Differs)),
-            _ => {}
-        }
         Ok(())
     }
 
@@ -409,6 +390,17 @@ impl Sieve {
         Err(Box::new(failure.saying(format!("more than limits.max_turn ({} bytes) was held back", self.limit))))
     }
 
+    /// About how many bytes of heap are held back.
+    pub(super) fn footprint(&self) -> usize {
+        let object = match &self.object {
+            Object::Held(text) | Object::Watched(text) => text.len(),
+            Object::Asked { text, .. } => text.len(),
+            Object::Forward { told, .. } => told.len(),
+            Object::Plain | Object::Ask => 0,
+        };
+        object + self.held_bytes
+    }
+
     // --- before it leads ---
 
     /// Keeps what a contender says of itself until it leads, within bounds.
@@ -454,16 +446,6 @@ fn forward<'a>(known: &str, at: usize, text: &'a str) -> Result<(&'a str, usize)
     Ok((text.get(shared..).unwrap_or_default(), at + shared))
 }
 
-/// What a limit or a filter cut short is told as it is: its finish says so. What comes before a call is no object.
-fn checked(check: &Check, text: &str, reason: &Finish) -> Result<(), Box<Failure>> {
-    let other = matches!(reason, Finish::Length | Finish::ContentFilter | Finish::Pause | Finish::ToolCalls);
-    if other || (check.0)(text) {
-        return Ok(());
-    }
-    let failure = Failure::new(Kind::Malformed, Stage::Streaming);
-    Err(Box::new(failure.saying("the structured answer does not meet its schema")))
-}
-
 fn rejected(why: Rejected) -> Box<Failure> {
     let failure = Failure::new(Kind::SeamRejected, Stage::Joining);
     Box::new(failure.saying(match why {
@@ -473,7 +455,7 @@ fn rejected(why: Rejected) -> Box<Failure> {
     }))
 }
 
-fn differs(_: Differs) -> Box<Failure> {
+pub(super) fn differs(_: Differs) -> Box<Failure> {
     let failure = Failure::new(Kind::SeamRejected, Stage::Joining);
     Box::new(failure.saying("the new answer differs from what was told of a tool call or an object"))
 }

@@ -9,7 +9,7 @@ use super::signals;
 use crate::event::{Event, Signal};
 use crate::failure::Declined;
 use crate::relay::journal::{End, Journal};
-use crate::relay::{Action, AttemptId, Open, Outcome, Policy, Relay, Why};
+use crate::relay::{Action, AttemptId, Checked, Open, Outcome, Policy, Relay, Why};
 use crate::routing::plan::Candidate;
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
@@ -74,6 +74,12 @@ pub trait Host {
 
     /// An attempt is over. `counts`: it counts for the health of its target.
     fn dropped(&mut self, open: &Open, end: End, counts: bool, now: Instant);
+
+    /// What comes of the check of a structured answer, and how long that takes. Every answer is right unless somebody says
+    /// otherwise.
+    fn check(&mut self, _answer: &str) -> (Duration, Checked) {
+        (Duration::ZERO, Checked::Fits)
+    }
 }
 
 /// Nothing is shared.
@@ -89,6 +95,7 @@ pub struct Play<'a> {
     now: Instant,
     running: Vec<Running>,
     dropped: Vec<AttemptId>,
+    checks: Vec<(Instant, AttemptId, Checked)>,
     blocked: bool,
     rounds: usize,
     report: Report,
@@ -98,10 +105,15 @@ pub struct Play<'a> {
 
 impl Sim {
     /// Plays the turn to its end.
-    #[expect(clippy::disallowed_methods, reason = "a start for a clock that is moved by hand")]
     pub fn run(&self) -> Report {
-        let mut play = Play::new(Cow::Borrowed(self), Instant::now(), &mut Alone);
-        while play.step(&mut Alone) {}
+        self.run_in(&mut Alone)
+    }
+
+    /// Plays the turn to its end, with what `host` shares.
+    #[expect(clippy::disallowed_methods, reason = "a start for a clock that is moved by hand")]
+    pub fn run_in(&self, host: &mut dyn Host) -> Report {
+        let mut play = Play::new(Cow::Borrowed(self), Instant::now(), host);
+        while play.step(host) {}
         play.finish()
     }
 
@@ -143,6 +155,7 @@ impl<'a> Play<'a> {
             now: start,
             running: Vec::new(),
             dropped: Vec::new(),
+            checks: Vec::new(),
             blocked: false,
             rounds: 0,
             report,
@@ -158,7 +171,8 @@ impl<'a> Play<'a> {
         }
         let (leaves, blocks, frees) = self.client();
         let heard = if self.blocked { None } else { self.next_signal().map(|(at, _)| at) };
-        let at = [self.relay.poll_timeout(), leaves, blocks, frees, heard].into_iter().flatten().min()?;
+        let checked = self.next_check().map(|(at, _)| at);
+        let at = [self.relay.poll_timeout(), leaves, blocks, frees, heard, checked].into_iter().flatten().min()?;
         Some(at.max(self.now))
     }
 
@@ -190,11 +204,18 @@ impl<'a> Play<'a> {
                 host.heard(&self.report.opens[id.0 as usize], &signal, self.now);
                 self.relay.handle_signal(id, signal, self.now);
             }
+        } else if let Some((_, index)) = self.next_check().filter(|(due, _)| *due == at) {
+            let (_, id, checked) = self.checks.remove(index);
+            self.relay.handle_checked(id, checked, self.now);
         } else {
             self.relay.handle_timeout(self.now);
         }
         self.act(host);
         true
+    }
+
+    fn next_check(&self) -> Option<(Instant, usize)> {
+        self.checks.iter().enumerate().map(|(index, (at, ..))| ((*at).max(self.now), index)).min()
     }
 
     fn client(&self) -> (Option<Instant>, Option<Instant>, Option<Instant>) {
@@ -230,6 +251,10 @@ impl<'a> Play<'a> {
                     host.dropped(&self.report.opens[id.0 as usize], end, counts, self.now);
                 }
                 Action::Spliced { .. } => {}
+                Action::Check { id, text } => {
+                    let (span, checked) = host.check(&text);
+                    self.checks.push((self.now + span, id, checked));
+                }
                 Action::Emit(step) => {
                     if step.is_progress() && self.running.len() > 1 {
                         self.breaks("something was told while two attempts were open");

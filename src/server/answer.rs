@@ -17,6 +17,7 @@ use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// Serves one turn in the dialect `id`.
 pub(super) async fn turn(gateway: &Gateway, id: DialectId, request: Request) -> Response {
@@ -32,15 +33,18 @@ async fn begin(gateway: &Gateway, id: DialectId, request: Request) -> Result<Sta
     let Some(dialect) = dialect::client(id) else {
         return Err(Refusal::new(Reason::NotFound, "unknown_route", "this dialect is not built in"));
     };
-    let request = dialect::read(dialect, &parts.headers, &body, &gateway.config().limits.bounds)?;
-    drop(body);
+    let (headers, version) = (parts.headers, parts.version);
+    let counts = gateway.config().limits.bounds;
+    let read = move |body: &[u8]| dialect::read(dialect, &headers, body, &counts);
+    let (request, held) = gateway.read(body, held, read).await?;
     let stream = request.stream;
-    let drive = gateway.begin(&caller, request).await?;
-    if stream && parts.version == Version::HTTP_2 {
+    let mut drive = gateway.begin(&caller, request).await?;
+    drive.keep(held);
+    if stream && version == Version::HTTP_2 {
         // It ends with the turn, so a shutdown need not wait for it.
         tokio::spawn(drive.watch());
     }
-    Ok(Started { drive, stream, held })
+    Ok(Started { drive, stream })
 }
 
 /// A request that was let in and read.
@@ -59,9 +63,9 @@ pub(super) async fn receive(gateway: &Gateway, request: Request) -> Result<Recei
     // Who waits to be told to go on is not told, and sends nothing.
     let sends = !parts.headers.contains_key(header::EXPECT);
     let mut held = gateway.hold();
-    let limits = (server.max_body, server.buffer);
-    let body = read(body, limits, sends, &mut held).await?;
-    let body = coding::decode(&parts.headers, body, limits, &mut held).await?;
+    let bounds = Bounds { body: server.max_body, buffer: server.buffer, within: server.receive };
+    let body = read(body, bounds, sends, &mut held).await?;
+    let body = coding::decode(&parts.headers, body, (bounds.body, bounds.buffer), &mut held).await?;
     Ok(Received { caller, parts, body, held })
 }
 
@@ -69,18 +73,28 @@ pub(super) async fn receive(gateway: &Gateway, request: Request) -> Result<Recei
 struct Started {
     drive: Drive,
     stream: bool,
-    held: Held,
 }
 
-/// Reads a body of at most `limit` bytes, of which all bodies together may have `buffer`. One that is too large is read on
-/// for a moment, by twice the limit, if the client `sends` it: many clients read no answer before they have sent all, and
+/// What a body may take.
+#[derive(Clone, Copy, Debug)]
+struct Bounds {
+    /// Bytes.
+    body: usize,
+    /// Bytes of all that is held.
+    buffer: usize,
+    /// The time in which it must have come whole.
+    within: Duration,
+}
+
+/// Reads a body within `bounds`. One that is too large is read on
+/// for a moment, by twice `bounds.body`, if the client `sends` it: many clients read no answer before they have sent all, and
 /// a connection that is closed under them says nothing of limits.
-async fn read(body: Body, (limit, buffer): (usize, usize), sends: bool, held: &mut Held) -> Result<Bytes, Refusal> {
+async fn read(body: Body, bounds: Bounds, sends: bool, held: &mut Held) -> Result<Bytes, Refusal> {
+    let limit = bounds.body;
     let length = http_body::Body::size_hint(&body).lower();
     let mut pieces = body.into_data_stream();
     if length <= limit as u64
-        && let Some(whole) =
-            gather(&mut pieces, usize::try_from(length).unwrap_or_default(), (limit, buffer), held).await?
+        && let Some(whole) = gather(&mut pieces, usize::try_from(length).unwrap_or_default(), bounds, held).await?
     {
         return Ok(whole);
     }
@@ -106,23 +120,31 @@ async fn read(body: Body, (limit, buffer): (usize, usize), sends: bool, held: &m
 async fn gather(
     pieces: &mut BodyDataStream,
     length: usize,
-    (limit, buffer): (usize, usize),
+    bounds: Bounds,
     held: &mut Held,
 ) -> Result<Option<Bytes>, Refusal> {
+    let until = Instant::now() + bounds.within;
     let mut first: Option<Bytes> = None;
     let mut whole = BytesMut::new();
     let mut so_far = 0;
     loop {
-        let next = tokio::time::timeout(SILENCE, pieces.next()).await;
-        let piece = match next.map_err(|_| unreadable(&format!("nothing of it came for {} s", SILENCE.as_secs())))? {
+        let left = until.saturating_duration_since(Instant::now());
+        let next = tokio::time::timeout(SILENCE.min(left), pieces.next()).await;
+        let late = |_| match bounds.within.as_millis() {
+            ms if until <= Instant::now() => {
+                unreadable(&format!("it did not come whole within {ms} ms (server.receive)"))
+            }
+            _ => unreadable(&format!("nothing of it came for {} s", SILENCE.as_secs())),
+        };
+        let piece = match next.map_err(late)? {
             Some(piece) => piece.map_err(|error| unreadable(&error))?,
             None => return Ok(Some(first.unwrap_or_else(|| whole.freeze()))),
         };
         so_far += piece.len();
-        if so_far > limit {
+        if so_far > bounds.body {
             return Ok(None);
         }
-        held.add(piece.len(), buffer)?;
+        held.add(piece.len(), bounds.buffer)?;
         match first.take() {
             // Most bodies come in one piece and are not copied.
             None if whole.is_empty() => first = Some(piece),
@@ -141,7 +163,7 @@ fn unreadable(why: &dyn std::fmt::Display) -> Refusal {
 }
 
 async fn respond(gateway: &Gateway, id: DialectId, started: Started) -> Response {
-    let Started { mut drive, stream, held } = started;
+    let Started { mut drive, stream } = started;
     if let Start::Refused(refusal) = drive.start(gateway.headers_after()).await {
         let mut response = refuse(id, &refusal);
         describe(&drive, &mut response, false);
@@ -154,7 +176,7 @@ async fn respond(gateway: &Gateway, id: DialectId, started: Started) -> Response
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8"));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
         headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
-        *response.body_mut() = Body::new(TurnBody { drive, _held: held });
+        *response.body_mut() = Body::new(TurnBody { drive });
     } else {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let bytes = std::future::poll_fn(|cx| drive.poll_frame(cx)).await;
@@ -208,20 +230,41 @@ mod tests {
         (if hangs { Body::from_stream(sent.chain(stream::pending())) } else { Body::from_stream(sent) }, read)
     }
 
+    fn nothing() -> Held {
+        Held::of(&Arc::default())
+    }
+
+    fn bounds((body, buffer): (usize, usize)) -> Bounds {
+        Bounds { body, buffer, within: Duration::from_secs(120) }
+    }
+
     async fn refused(body: Body, limits: (usize, usize), sends: bool) -> Refusal {
-        read(body, limits, sends, &mut Held::of(&Arc::default())).await.unwrap_err()
+        read(body, bounds(limits), sends, &mut nothing()).await.unwrap_err()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_trickles_is_given_up() {
+        let begun = Instant::now();
+        let drops = stream::repeat_with(|| Ok::<_, Infallible>(Bytes::from_static(b" "))).then(|drop| async {
+            tokio::time::sleep(Duration::from_secs(10)).await;
+            drop
+        });
+        let refusal = refused(Body::from_stream(drops), (8 * PIECE, 8 * PIECE), true).await;
+        assert_eq!((refusal.reason.status(), &*refusal.code), (400, "unreadable_body"));
+        assert!(refusal.message.contains("120000 ms (server.receive)"), "{}", refusal.message);
+        assert_eq!(begun.elapsed(), Duration::from_secs(120));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_body_is_read_within_its_limits_and_no_longer_than_it_comes() {
-        let mut held = Held::of(&Arc::default());
-        let whole = read(body(8, false).0, (8 * PIECE, 8 * PIECE), true, &mut held).await.unwrap();
+        let mut held = nothing();
+        let whole = read(body(8, false).0, bounds((8 * PIECE, 8 * PIECE)), true, &mut held).await.unwrap();
         assert_eq!(whole.len(), 8 * PIECE);
         let silent = refused(body(8, true).0, (16 * PIECE, 16 * PIECE), true).await;
         assert_eq!((silent.reason.status(), &*silent.code), (400, "unreadable_body"));
         assert!(silent.message.contains("30 s"), "{}", silent.message);
         let full = refused(body(8, false).0, (8 * PIECE, 8 * PIECE - 1), true).await;
-        assert_eq!((full.reason.status(), &*full.code), (503, "buffer_full"));
+        assert_eq!((full.reason.status(), &*full.code), (413, "request_too_large"));
     }
 
     #[tokio::test(start_paused = true)]

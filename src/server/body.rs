@@ -1,6 +1,5 @@
 //! A turn as a response body.
 
-use crate::gateway::buffer::Held;
 use crate::gateway::drive::Drive;
 use bytes::Bytes;
 use http_body::{Body, Frame};
@@ -11,8 +10,6 @@ use std::task::{Context, Poll};
 /// The body whose frames are a turn's. While it is not polled, nothing is read of any provider.
 pub(super) struct TurnBody {
     pub(super) drive: Drive,
-    /// The request's body is held for as long as the turn goes on.
-    pub(super) _held: Held,
 }
 
 impl Body for TurnBody {

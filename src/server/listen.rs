@@ -6,6 +6,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
+use socket2::SockRef;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,6 +63,10 @@ pub async fn serve_some(
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "TCP_NODELAY");
         }
+        // What a client does not take lies in the system's memory, which would otherwise grow to megabytes for each.
+        if let Err(error) = SockRef::from(&stream).set_send_buffer_size(SEND) {
+            tracing::debug!(%error, "SO_SNDBUF");
+        }
         let io = TokioIo::new(Socket::new(stream, manners.client_write));
         let service = TowerToHyperService::new(routes.clone());
         let connection = builder.serve_connection(io, service).into_owned();
@@ -94,6 +99,8 @@ async fn pause_after(error: &io::Error) {
 const HEADERS: Duration = Duration::from_secs(90);
 /// The largest head of a request, and the read buffer of a connection.
 const MAX_HEAD: usize = 64 * 1024;
+/// What lies with the system for a client: enough for some megabytes a second across an ocean.
+const SEND: usize = 256 * 1024;
 /// HTTP/2 clients are pinged so often.
 const PING: Duration = Duration::from_secs(30);
 /// The most streams of one HTTP/2 connection.

@@ -150,6 +150,11 @@ impl Turn {
         &mut self.choices[index]
     }
 
+    /// The bytes of all that was told.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// The choices told so far; never empty.
     pub fn choices(&self) -> &[Choice] {
         &self.choices

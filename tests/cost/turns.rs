@@ -2,8 +2,8 @@
 
 use super::measure::cost;
 use bytes::BytesMut;
-use segue::chat::modality::Modalities;
 use segue::chat::DialectId;
+use segue::chat::modality::Modalities;
 use segue::dialect;
 use segue::event::{Event, Extra, Finish, Identity, Place, Signal, Step};
 use segue::relay::{Action, AttemptId, Policy, Relay};
@@ -97,7 +97,7 @@ fn play(says: Says, whole: bool, stands: Stand) {
         prompt_estimate: 10,
         asked_in: Modalities::NONE,
         continuable: true,
-        structured: None,
+        structured: false,
         races: true,
         max_turn: MAX_TURN,
         whole,

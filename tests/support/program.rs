@@ -121,6 +121,11 @@ impl Running {
         self.child.wait().unwrap().code()
     }
 
+    /// Its number among the processes.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Asks it to stop, as a supervisor would, and gives its exit code.
     pub(crate) fn stop(&mut self) -> Option<i32> {
         self.signal("TERM");

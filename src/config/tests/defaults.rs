@@ -43,6 +43,7 @@ fn a_silent_file_gets_the_documented_defaults() {
     let Server {
         listen,
         max_body,
+        receive,
         buffer,
         max_turns,
         headers_after,
@@ -59,6 +60,7 @@ fn a_silent_file_gets_the_documented_defaults() {
     assert_eq!((cors.len(), hosts.len(), default_level, max_connections), (0, 0, None, None));
     assert_eq!(listen.to_string(), "127.0.0.1:8080");
     assert_eq!((max_body, buffer, max_turns), (32 << 20, 1 << 30, 20_000));
+    assert_eq!(receive, secs(120));
     assert_eq!((headers_after, keep_alive, drain), (Some(secs(10)), secs(15), secs(30)));
     assert_eq!((tls, domains.len(), allow_anonymous), (None, 0, false));
 
@@ -139,9 +141,9 @@ fn a_silent_file_gets_the_documented_defaults() {
     assert_eq!((&*target.issuer, target.deterministic, level.chain[0].timeouts), ("va", false, clocks));
 
     assert_eq!(tenants, None);
-    let Limits { rpm, tpm, in_flight, retry_after_cap, max_event, max_turn, bounds } = limits;
+    let Limits { rpm, tpm, in_flight, retry_after_cap, max_event, max_turn, bounds, check } = limits;
     assert_eq!((rpm, tpm, in_flight), (100_000, 100_000_000, 20_000));
-    assert_eq!((retry_after_cap, max_event, max_turn), (secs(60), 16 << 20, 32 << 20));
+    assert_eq!((retry_after_cap, max_event, max_turn, check), (secs(60), 16 << 20, 32 << 20, secs(1)));
     assert_eq!((bounds.depth, bounds.values, bounds.messages, bounds.parts), (127, 250_000, 10_000, 50_000));
     assert_eq!((bounds.tools, bounds.stops, bounds.choices, bounds.calls), (1024, 64, 16, 512));
     let Store { backend, ttl, max_bytes, resume_grace, domains } = store;
@@ -160,6 +162,7 @@ fn every_key_arrives() {
         listen = "[::1]:1"
         max_body = "1MiB"
         buffer = "2MiB"
+        receive = "9s"
         max_turns = 7
         headers_after = "off"
         keep_alive = "1s"
@@ -224,6 +227,7 @@ fn every_key_arrives() {
         max_stops = 12
         max_choices = 13
         max_calls = 14
+        check = "7s"
         [store]
         backend = "redis"
         url = { env = "REDIS_URL" }
@@ -242,6 +246,7 @@ fn every_key_arrives() {
     );
     let server = &config.server;
     assert_eq!((server.listen.to_string().as_str(), server.max_body, server.buffer), ("[::1]:1", 1 << 20, 2 << 20));
+    assert_eq!(server.receive, secs(9));
     assert_eq!((server.max_turns, server.headers_after, server.keep_alive, server.drain), (7, None, secs(1), secs(0)));
     assert_eq!(server.tls, Some(Tls { cert: "c".into(), key: "k".into() }));
     assert_eq!((server.domains.as_slice(), server.allow_anonymous), (&["region:x".to_owned()][..], true));
@@ -285,7 +290,7 @@ fn every_key_arrives() {
 
     let limits = &config.limits;
     assert_eq!((limits.rpm, limits.tpm, limits.in_flight, limits.retry_after_cap), (1, 2, 3, secs(4)));
-    assert_eq!((limits.max_event, limits.max_turn), (5, 6));
+    assert_eq!((limits.max_event, limits.max_turn, limits.check), (5, 6, secs(7)));
     let bounds = Bounds { depth: 7, values: 8, messages: 9, parts: 10, tools: 11, stops: 12, choices: 13, calls: 14 };
     assert_eq!(limits.bounds, bounds);
     assert!(matches!(&config.store.backend, Backend::Redis(url) if url.expose() == "redis://store:6379"));

@@ -282,15 +282,17 @@ fn the_last_targets_object_is_told_as_it_comes_and_checked_at_its_end() {
     let lone = |delivery| {
         let mut setup = setup(&["a"]);
         setup.level.structured = delivery;
-        setup.policy.structured = Some(Check(Arc::new(|text| text == "{}")));
+        setup.policy.structured = true;
         setup.begin()
     };
     let mut play = lone(Delivery::Hold);
     play.sent(0).text(0, "{").text(0, "}").finish(0, Finish::Stop).signal(0, Signal::Ended);
-    assert_eq!(play.moves(), "open0:a emit:\"{\" emit:\"}\" emit:Stop drop0:ok close:complete");
+    assert_eq!(play.moves(), "open0:a emit:\"{\" emit:\"}\" check0");
+    assert_eq!(play.checked(0, Checked::Fits).moves(), "emit:Stop drop0:ok close:complete");
     let mut play = lone(Delivery::Hold);
     play.sent(0).text(0, "{").finish(0, Finish::Stop);
-    assert_eq!(play.moves(), "open0:a emit:\"{\" drop0:failed close:Exhausted(Malformed)");
+    assert_eq!(play.moves(), "open0:a emit:\"{\" check0");
+    assert_eq!(play.checked(0, Checked::Differs).moves(), "drop0:failed close:Exhausted(Malformed)");
     let mut play = lone(Delivery::Stream);
     play.sent(0).text(0, "{").finish(0, Finish::Stop).signal(0, Signal::Ended);
     assert_eq!(play.moves(), "open0:a emit:\"{\" emit:Stop drop0:ok close:complete", "as it is");

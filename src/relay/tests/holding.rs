@@ -60,24 +60,47 @@ fn a_streamed_call_must_be_made_again_and_only_its_rest_is_told() {
     assert_eq!(play.moves(), "drop1:failed close:Exhausted(Reset)");
 }
 
+fn structured() -> Play {
+    let mut setup = setup(&["a", "b"]);
+    setup.policy.structured = true;
+    setup.begin()
+}
+
 #[test]
 fn a_structured_answer_is_held_and_checked_and_a_wrong_one_goes_to_the_next() {
-    let mut setup = setup(&["a", "b"]);
-    setup.policy.structured = Some(Check(Arc::new(|text| text == "{\"ok\":true}")));
-    let mut play = setup.begin();
+    let mut play = structured();
     play.sent(0).text(0, "{\"ok\"").text(0, ":maybe}");
     assert_eq!(play.moves(), "open0:a");
-    play.finish(0, Finish::Stop);
-    assert_eq!(play.moves(), "drop0:failed open1:b");
+    assert_eq!(play.finish(0, Finish::Stop).moves(), "check0");
+    assert_eq!(play.checked(0, Checked::Differs).moves(), "drop0:failed open1:b");
     play.sent(1).text(1, "{\"ok\":true}").finish(1, Finish::Stop).signal(1, Signal::Ended);
-    assert_eq!(play.moves(), "emit:\"{\\\"ok\\\":true}\" emit:Stop drop1:ok close:complete");
+    assert_eq!(play.moves(), "emit:\"{\\\"ok\\\":true}\" check1", "nobody else could make it: it is told as it comes");
+    assert_eq!(play.checked(1, Checked::Fits).moves(), "emit:Stop drop1:ok close:complete");
+    assert_eq!(play.checked(0, Checked::Differs).moves(), "", "nobody asks any more");
+}
+
+#[test]
+fn while_an_answer_is_checked_its_provider_is_not_silent_and_may_go() {
+    let mut play = structured();
+    play.sent(0).text(0, "{}").finish(0, Finish::Stop).fail(0, Kind::Reset).pass(secs(200));
+    assert_eq!(play.moves(), "open0:a check0");
+    assert_eq!(play.checked(0, Checked::Fits).moves(), "emit:\"{}\"+Stop drop0:ok close:complete");
+    let mut play = structured();
+    play.sent(0).text(0, "{}").finish(0, Finish::Stop).pass(secs(300));
+    assert_eq!(play.moves(), "open0:a check0 drop0:cancelled close:Deadline(nothing)");
+}
+
+#[test]
+fn an_answer_of_which_nothing_could_be_said_is_told_and_that_is_in_the_journal() {
+    let mut play = structured();
+    play.sent(0).text(0, "{}").finish(0, Finish::Stop).checked(0, Checked::Unsure("why"));
+    assert_eq!(play.moves(), "open0:a check0 emit:\"{}\"+Stop");
+    assert_eq!(play.journal().attempts[0].unsure, Some("why"));
 }
 
 #[test]
 fn a_structured_answer_that_a_limit_cut_is_told_with_its_finish() {
-    let mut setup = setup(&["a", "b"]);
-    setup.policy.structured = Some(Check(Arc::new(|_| false)));
-    let mut play = setup.begin();
+    let mut play = structured();
     play.sent(0).text(0, "{\"ok\"").finish(0, Finish::Length);
     assert_eq!(play.moves(), "open0:a emit:\"{\\\"ok\\\"\"+Length");
 }
@@ -87,7 +110,7 @@ fn a_streamed_object_is_passed_over_where_it_is_known_by_a_deterministic_target(
     let begin = |deterministic: bool| {
         let mut setup = setup(&["a", "b"]);
         setup.level.structured = Delivery::Stream;
-        setup.policy.structured = Some(Check(Arc::new(|_| true)));
+        setup.policy.structured = true;
         let mut target = (*setup.candidates[1].target).clone();
         target.deterministic = deterministic;
         setup.candidates[1].target = Arc::new(target);

@@ -9,7 +9,7 @@ mod holding;
 mod racing;
 
 use super::journal::{End, Journal};
-use super::{Action, AttemptId, Check, Open, Outcome, Policy, Relay, Why};
+use super::{Action, AttemptId, Checked, Open, Outcome, Policy, Relay, Why};
 use crate::chat::DialectId;
 use crate::chat::modality::Modalities;
 use crate::event::{Event, Finish, Signal, Step, Usage};
@@ -48,7 +48,7 @@ fn setup(names: &[&str]) -> Setup {
         prompt_estimate: 10,
         asked_in: Modalities::NONE,
         continuable: true,
-        structured: None,
+        structured: false,
         races: true,
         max_turn: 10_000,
         whole: false,
@@ -82,6 +82,7 @@ impl Play {
                 Action::Pay { id } => format!("pay{}", id.0),
                 Action::Drop { id, end, .. } => format!("drop{}:{}", id.0, end.name()),
                 Action::Spliced { id } => format!("splice{}", id.0),
+                Action::Check { id, .. } => format!("check{}", id.0),
                 Action::Emit(step) => match emitted(&step) {
                     word if word.is_empty() => continue,
                     word => format!("emit:{word}"),
@@ -126,6 +127,11 @@ impl Play {
 
     fn declined(&mut self, id: u32, why: Declined) -> &mut Self {
         self.signal(id, Signal::Declined(Box::new(why)))
+    }
+
+    fn checked(&mut self, id: u32, checked: Checked) -> &mut Self {
+        self.relay.handle_checked(AttemptId(id), checked, self.now);
+        self
     }
 
     fn journal(&self) -> &Journal {
