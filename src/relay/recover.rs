@@ -205,7 +205,7 @@ impl Relay {
     /// Whether the target may be asked to continue in the other way, because what it said in the one fits nowhere.
     pub(super) fn may_turn(&self, seat: usize) -> bool {
         let seat = self.plan.seat(seat);
-        let joins = self.turn.choices()[0].calls.is_empty() && self.policy.structured.is_none();
+        let joins = self.turn.choices()[0].calls.is_empty() && !self.policy.structured;
         joins && !self.turn.is_blank() && !seat.turned && seat.candidate.other.is_some() && self.plan.may_open()
     }
 
