@@ -210,6 +210,25 @@ pub enum Signal {
 // === impl Event ===
 
 impl Event {
+    /// Which choice it is about; `None` where it is about the answer, or has no place of its own.
+    pub fn choice(&self) -> Option<u32> {
+        match self {
+            Self::Text { choice, .. }
+            | Self::Reasoning { choice, .. }
+            | Self::Refusal { choice, .. }
+            | Self::ToolOpen { choice, .. }
+            | Self::ToolArgs { choice, .. }
+            | Self::ToolClose { choice, .. }
+            | Self::Signature { choice, .. }
+            | Self::Finish { choice, .. } => Some(*choice),
+            Self::Extra(extra) => match extra.place {
+                Place::Delta(choice) | Place::Choice(choice) => Some(choice),
+                Place::Top | Place::Whole => None,
+            },
+            Self::Alive | Self::Identity(_) | Self::Thinking(_) | Self::Usage(_) => None,
+        }
+    }
+
     /// Whether the model has said something: text, reasoning, a refusal, a tool call or a finish. Role chunks,
     /// headers, comments, pings and usage are no progress; the clocks for silence and every race go by this.
     pub fn is_progress(&self) -> bool {

@@ -1,5 +1,6 @@
 //! `segue bench`: what failover costs and keeps, as tables, JSON and plots.
 
+use super::results::{progress, say, write};
 use super::{Failed, bench_continuity, log};
 use crate::bench::failover::{self, CELLS, Cell, Experiment, Latency, Mode, Policy};
 use crate::bench::failover_real::{self, Providers};
@@ -12,10 +13,7 @@ use crate::gateway::Gateway;
 use crate::server;
 use crate::server::listen::{self, Manners};
 use clap::Subcommand;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
-use std::io::IsTerminal as _;
-use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -353,27 +351,6 @@ fn draw(cells: &[Cell], directory: &Path) -> Result<usize, Failed> {
         }
     }
     Ok(count)
-}
-
-pub(super) fn write(path: &Path, text: &str) -> Result<(), Failed> {
-    std::fs::write(path, text).map_err(|error| Failed::Setup(format!("cannot write {}: {error}", path.display())))
-}
-
-pub(super) fn say(text: &str) -> Result<(), Failed> {
-    Ok(writeln!(std::io::stdout(), "{text}")?)
-}
-
-/// A bar on a terminal; in a pipe, none.
-pub(super) fn progress(steps: usize) -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
-        return ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
-    }
-    let bar = ProgressBar::new(steps as u64);
-    if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos}/{len}  {elapsed} of about {duration}") {
-        bar.set_style(style);
-    }
-    bar.enable_steady_tick(Duration::from_millis(200));
-    bar
 }
 
 fn pair(text: &str) -> Result<[SocketAddr; 2], String> {

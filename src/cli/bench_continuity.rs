@@ -4,7 +4,7 @@ mod played;
 mod subject;
 
 use super::Failed;
-use super::bench::{progress, say, write};
+use super::results::{progress, say, write};
 use crate::bench::continuity::judge::model::Judge;
 use crate::bench::continuity::manifest::{Manifest, Shape};
 use crate::bench::continuity::report::{self, Report, Setup, Trial};

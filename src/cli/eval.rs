@@ -3,7 +3,7 @@
 use super::environment::Environment;
 use super::paint::{Ink, Paint};
 use super::stop::Signals;
-use super::{Failed, bench, bench_continuity, log, probe, problems, scores, serve};
+use super::{Failed, bench_continuity, log, probe, problems, results, scores, serve};
 use crate::bench::continuity::judge::model::{EXAMPLES as JUDGED, Judge};
 use crate::bench::continuity::suite::SEED;
 use crate::bench::eval::suite::Suite;
@@ -165,7 +165,7 @@ async fn measure(
     mut signals: Signals,
 ) -> Result<Vec<Evaluated>, Failed> {
     let stop = CancellationToken::new();
-    let bar = bench::progress(eval.requests(subjects.len()));
+    let bar = results::progress(eval.requests(subjects.len()));
     let tick = |count: usize| bar.inc(count as u64);
     let asking = eval::run(eval, config, subjects, &stop, &tick);
     tokio::pin!(asking);

@@ -17,6 +17,7 @@ mod paint;
 mod probe;
 mod problems;
 mod reload;
+mod results;
 mod scores;
 mod serve;
 mod stop;

@@ -3,7 +3,7 @@
 use super::environment::Environment;
 use super::paint::{Ink, Paint};
 use super::stop::Signals;
-use super::{Failed, bench, log, problems, serve};
+use super::{Failed, log, problems, results, serve};
 use crate::bench::probe::proposal::{self, Proposal};
 use crate::bench::probe::{self, Measured, PROMPT_TOKENS, Probe, Subject, THINKING};
 use crate::bench::stats::Sample;
@@ -100,7 +100,7 @@ async fn measure(
     mut signals: Signals,
 ) -> Result<Vec<Measured>, Failed> {
     let stop = CancellationToken::new();
-    let bar = bench::progress(probe.requests(subjects.len()));
+    let bar = results::progress(probe.requests(subjects.len()));
     let tick = |count: usize| bar.inc(count as u64);
     let measuring = probe::run(probe, config, subjects, &stop, &tick);
     tokio::pin!(measuring);

@@ -13,6 +13,7 @@ use crate::routing::Target;
 use crate::sse;
 use crate::turn::resume::{Carry, How};
 use bytes::{Bytes, BytesMut};
+pub use field::Field;
 use history::History;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::fmt;
@@ -21,9 +22,12 @@ use std::time::{Duration, SystemTime};
 pub mod anthropic;
 pub mod chat;
 pub mod extensions;
+mod field;
+mod finishes;
 pub mod history;
 mod ids;
 mod json;
+mod refusals;
 mod repair;
 
 /// One API: the side that a provider speaks and, where clients of Segue speak it too, theirs.
@@ -98,6 +102,13 @@ pub trait Client: Send + Sync + 'static {
 
     /// Words an error as a whole response.
     fn refuse(&self, refusal: &Refusal) -> Reply;
+
+    /// What this API calls a field of the common form.
+    fn word(&self, field: Field) -> &'static str;
+
+    /// The fields of a request in this API that the common form does not hold, but for those that say what is so anyway;
+    /// the first of them where there are many.
+    fn uncommon<'r>(&self, request: &'r Request) -> Vec<&'r str>;
 
     /// How it writes conversations.
     fn history(&self) -> &'static dyn History;

@@ -10,10 +10,10 @@
 
 use super::caller::Caller;
 use super::lock;
-use super::setup::Setup;
 use crate::chat::Extensions;
+use crate::config::Config;
 use crate::failure::{Disposition, Kind};
-use crate::fleet::Availability;
+use crate::fleet::{Availability, Fleet};
 use crate::relay::journal::{End, Journal};
 use crate::routing::{Entry, Level, Target};
 use crate::store::ServedBy;
@@ -129,7 +129,7 @@ impl Races {
 /// Puts the target that served the conversation before first, as long as the primary is not to be trusted. An order or a
 /// single target that the caller asks for stays.
 pub(super) fn stay(
-    (setup, troubles): (&Setup, &Troubles),
+    (fleet, troubles): (&Fleet, &Troubles),
     level: &Level,
     entries: &mut [&Entry],
     served_by: Option<&ServedBy>,
@@ -144,7 +144,7 @@ pub(super) fn stay(
     let now = super::drive::now();
     let primary = &entries[0].target;
     let credential = caller.credential(&primary.connection);
-    if setup.fleet.availability(primary, caller.who(credential.as_deref()), now) != Availability::Ready {
+    if fleet.availability(primary, caller.who(credential.as_deref()), now) != Availability::Ready {
         troubles.note(primary, now);
     }
     if troubles.quiet(primary, now).is_some_and(|quiet| quiet < level.affinity) {
@@ -154,13 +154,13 @@ pub(super) fn stay(
 
 /// Puts targets that were overtaken again and again behind those of the same quality. An order or a single target that
 /// the caller asks for stays.
-pub(super) fn pass_over((setup, troubles): (&Setup, &Troubles), entries: &mut [&Entry], extensions: &Extensions) {
+pub(super) fn pass_over((config, troubles): (&Config, &Troubles), entries: &mut [&Entry], extensions: &Extensions) {
     if extensions.failover_off || !extensions.order.is_empty() {
         return;
     }
     let now = super::drive::now();
     let cooldown = |target: &Target| {
-        let connection = setup.config.connections.iter().find(|c| c.name == target.connection);
+        let connection = config.connections.iter().find(|c| c.name == target.connection);
         connection.map_or(Duration::ZERO, |c| c.breaker.cooldown)
     };
     let behind: Vec<bool> = entries.iter().map(|e| troubles.is_behind(&e.target, cooldown(&e.target), now)).collect();
@@ -191,7 +191,7 @@ fn behind_equals(qualities: &[u32], behind: &[bool]) -> Vec<usize> {
 /// Whether a failure says that its target is shaky, rather than something about the request.
 fn is_trouble(kind: Kind) -> bool {
     let elsewhere = matches!(kind.disposition(), Disposition::Next | Disposition::Again | Disposition::WaitOrSwitch);
-    elsewhere && kind != Kind::SeamRejected
+    elsewhere && !matches!(kind, Kind::SeamRejected | Kind::Repairable)
 }
 
 fn name(target: &Target) -> ServedBy {

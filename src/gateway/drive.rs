@@ -15,6 +15,7 @@ mod ask;
 mod weight;
 
 use super::buffer::Held;
+pub(crate) use super::clock::now;
 use super::conversation::Part;
 use super::place::Supersede;
 use super::record::TurnRecord;
@@ -471,11 +472,6 @@ impl Engine {
 }
 
 // === helpers ===
-
-/// Tokio's clock, so that tests without sockets can pause it.
-pub(crate) fn now() -> Instant {
-    tokio::time::Instant::now().into_std()
-}
 
 /// The tokens of a turn as one, as far as its providers' counts are believed: its longest prompt, and what was told of
 /// every attempt.

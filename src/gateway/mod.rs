@@ -9,6 +9,8 @@ mod affinity;
 mod alerts;
 pub mod buffer;
 pub mod caller;
+mod clock;
+mod connection;
 mod conversation;
 pub mod count;
 pub mod drive;
@@ -393,7 +395,7 @@ pub(crate) fn dial(connection: &Connection) -> Result<Option<Arc<dyn Upstream>>,
         return Ok(None);
     }
     let http =
-        Http::new(plan::settings(connection)).map_err(|why| format!("connections.{}: {why}", connection.name))?;
+        Http::new(connection::settings(connection)).map_err(|why| format!("connections.{}: {why}", connection.name))?;
     Ok(Some(Arc::new(http)))
 }
 

@@ -6,16 +6,13 @@ use super::setup::Setup;
 use super::structured;
 use crate::chat::modality::Modalities;
 use crate::chat::{Effort, Minted, Request};
-use crate::config::{Breaker, Connection, Quota};
 use crate::dialect::{self, Reason, Refusal};
 use crate::fleet::{self, Availability};
-use crate::health::breaker;
 use crate::relay::Policy;
 use crate::routing::plan::Candidate;
 use crate::routing::{After, Continuation, Entry, Hedge, Level, Target};
 use crate::store::ServedBy;
 use crate::turn::resume::How;
-use crate::upstream::http;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -38,9 +35,9 @@ pub(super) fn prepare(
     let level = &route.level;
     let now = super::drive::now();
     let mut entries = entries(setup, level, request, caller)?;
-    affinity::stay((setup, troubles), level, &mut entries, served_by, &request.extensions, caller);
+    affinity::stay((&setup.fleet, troubles), level, &mut entries, served_by, &request.extensions, caller);
     if served_by.is_none() {
-        affinity::pass_over((setup, troubles), &mut entries, &request.extensions);
+        affinity::pass_over((&*setup.config, troubles), &mut entries, &request.extensions);
     }
     let races = !(request.extensions.hedge_off
         || request.extensions.failover_off
@@ -194,46 +191,6 @@ fn hedge_after(setup: &Setup, entry: &Entry, hedge: Hedge) -> Option<Duration> {
 pub(super) fn minted(now: SystemTime) -> Minted {
     let unix = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
     Minted { id: rand::random(), unix }
-}
-
-pub(super) fn settings(connection: &Connection) -> http::Settings {
-    use crate::config::Http2;
-    http::Settings {
-        base_url: connection.base_url.clone(),
-        api_key: connection.api_key.as_ref().map(|k| k.expose().into()),
-        headers: connection.headers.iter().map(|(n, v)| (n.clone(), v.expose().to_owned())).collect(),
-        query: connection.query.iter().map(|(n, v)| (n.clone(), v.expose().to_owned())).collect(),
-        versioned: connection.versioned,
-        version: connection.version.clone(),
-        http2: match connection.http2 {
-            Http2::Auto => http::Http2::Auto,
-            Http2::PriorKnowledge => http::Http2::PriorKnowledge,
-            Http2::Off => http::Http2::Off,
-        },
-        ..http::Settings::new(&*connection.name)
-    }
-}
-
-pub(super) fn breaker(policy: &Breaker) -> breaker::Policy {
-    breaker::Policy {
-        consecutive: policy.consecutive,
-        error_rate: policy.error_rate,
-        window: policy.window,
-        min_samples: policy.min_samples,
-        latency: breaker::Latency {
-            p95: policy.latency.as_ref().and_then(|l| l.p95),
-            over_baseline: policy.latency.as_ref().and_then(|l| l.over_baseline),
-            baseline: None,
-        },
-        cooldown: policy.cooldown,
-        max_cooldown: policy.max_cooldown,
-        max_cooldown_degraded: policy.max_cooldown_degraded,
-    }
-}
-
-pub(super) fn limits(quota: &Quota, retry_after_cap: Duration) -> fleet::ConnectionLimits {
-    let in_flight = quota.in_flight.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
-    fleet::ConnectionLimits { in_flight, rpm: quota.rpm, tpm: quota.tpm, retry_after_cap }
 }
 
 /// Gaps up to this percentile of a target's own are normal for it.

@@ -6,7 +6,7 @@
 
 use super::admission::Admission;
 use super::caller::TenantView;
-use super::{lock, plan};
+use super::lock;
 use crate::config::{Config, Connection};
 use crate::fleet::{self, Fleet};
 use crate::health::budget::Budget;
@@ -145,8 +145,8 @@ fn connect<E>(connection: &Connection, config: &Config, dial: &Dial<E>) -> Resul
     Ok(Some(fleet::Connection {
         name: Arc::clone(&connection.name),
         upstream,
-        breaker: plan::breaker(&connection.breaker),
-        limits: plan::limits(&connection.limits, config.limits.retry_after_cap),
+        breaker: super::connection::breaker(&connection.breaker),
+        limits: super::connection::limits(&connection.limits, config.limits.retry_after_cap),
     }))
 }
 

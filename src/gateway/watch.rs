@@ -4,7 +4,7 @@
 //! lasts. So each poll leaves a note of what it is at and since when, and somebody on threads of his own looks at the
 //! notes ([`Watchdog::keep`]), and asks the workers now and then for a sign of life.
 
-use super::{drive, lock};
+use super::{clock, lock};
 use serde::Serialize;
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -78,7 +78,7 @@ impl Watchdog {
     /// Begins a poll of `turn` on this thread.
     pub(crate) fn poll(&self, turn: &Arc<str>) -> Poll<'_> {
         let worker = WORKER.get();
-        let note = Note { turn: Arc::clone(turn), since: drive::now(), told: false };
+        let note = Note { turn: Arc::clone(turn), since: clock::now(), told: false };
         let outer = lock(&self.notes[worker]).replace(note);
         Poll { watchdog: self, worker, outer }
     }
@@ -96,10 +96,10 @@ impl Watchdog {
     /// Looks at the workers for as long as it is polled, which must not be by one of them.
     pub async fn keep(&self, workers: &Handle) {
         let mut sign = workers.spawn(async {});
-        let mut asked = drive::now();
+        let mut asked = clock::now();
         loop {
             tokio::time::sleep(TICK).await;
-            let now = drive::now();
+            let now = clock::now();
             self.look(now);
             if sign.is_finished() {
                 *lock(&self.owed) = None;
@@ -114,7 +114,7 @@ impl Watchdog {
     /// How long the workers have owed a sign of life, if that is too long.
     pub fn silent(&self) -> Option<Duration> {
         let since = *lock(&self.owed);
-        since.map(|since| drive::now().saturating_duration_since(since)).filter(|silent| *silent >= PATIENCE)
+        since.map(|since| clock::now().saturating_duration_since(since)).filter(|silent| *silent >= PATIENCE)
     }
 
     /// What is known.
@@ -165,7 +165,7 @@ impl Drop for Poll<'_> {
     fn drop(&mut self) {
         let Self { watchdog, worker, outer } = self;
         let Some(note) = lock(&watchdog.notes[*worker]).take() else { return };
-        let took = drive::now().saturating_duration_since(note.since);
+        let took = clock::now().saturating_duration_since(note.since);
         let long = took >= LONG;
         if long && !note.told {
             watchdog.tell(&note.turn, took);
@@ -216,8 +216,8 @@ mod tests {
             drop(watchdog.poll(&inner));
             let poll = watchdog.poll(&inner);
             tokio::time::advance(LONG).await;
-            watchdog.look(drive::now());
-            watchdog.look(drive::now());
+            watchdog.look(clock::now());
+            watchdog.look(clock::now());
             assert_eq!(watchdog.report().recent, [LongPoll { turn: Arc::clone(&inner), ms: 100 }]);
             drop(poll);
         }
@@ -228,7 +228,7 @@ mod tests {
         }
         let report = watchdog.report();
         assert_eq!((report.long_polls, &report.recent[0].turn, report.recent[0].ms), (2, &outer, 200));
-        watchdog.look(drive::now());
+        watchdog.look(clock::now());
         assert_eq!(watchdog.report().long_polls, 2, "nothing is under way");
     }
 

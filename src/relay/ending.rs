@@ -5,6 +5,7 @@ use super::{Action, AttemptId, Phase, Relay};
 use crate::event::{Event, Finish, Step, Usage};
 use crate::failure::{Failure, Kind, Stage};
 use crate::routing::plan::State;
+use smallvec::SmallVec;
 use std::time::{Duration, Instant};
 
 /// How a turn ended.
@@ -66,15 +67,42 @@ impl Relay {
     }
 
     pub(super) fn finish_at_limit(&mut self, now: Instant) {
-        let finish = Event::Finish { choice: 0, reason: Finish::Length, stop_sequence: None };
-        let step = Step::of(finish);
-        if self.turn.absorb(&step).is_ok() {
-            self.actions.push_back(Action::Emit(step));
-        }
+        self.finishes.clear();
+        self.finishes.push(Event::Finish { choice: 0, reason: Finish::Length, stop_sequence: None });
         self.complete(now);
     }
 
+    /// Keeps finishes back: they are provisional until the attempt ends or the wait for it does. What follows the finish
+    /// of its choice makes it none, and of several the last holds.
+    pub(super) fn hold_finishes(&mut self, told: &mut Step) {
+        let finish = |event: &Event| matches!(event, Event::Finish { .. });
+        if self.finishes.is_empty() && !told.events.iter().any(finish) {
+            return;
+        }
+        let (finishes, rest): (SmallVec<[Event; 2]>, _) =
+            std::mem::take(&mut told.events).into_iter().partition(finish);
+        told.events = rest;
+        let goes_on = |held: &Event| told.events.iter().any(|e| e.is_progress() && e.choice() == held.choice());
+        self.finishes.retain(|held| !goes_on(held));
+        for finish in finishes {
+            self.finishes.retain(|held| held.choice() != finish.choice());
+            self.finishes.push(finish);
+        }
+    }
+
+    /// Whether every choice has finished, as far as is known.
+    pub(super) fn is_finished(&self) -> bool {
+        u32::try_from(self.finishes.len()).is_ok_and(|finished| finished >= self.policy.choices)
+    }
+
     pub(super) fn complete(&mut self, now: Instant) {
+        let step = Step { events: std::mem::take(&mut self.finishes).into_iter().collect(), raw: None };
+        if !step.events.is_empty() && self.turn.absorb(&step).is_ok() {
+            if let Some(leader) = self.leader.filter(|_| self.journal.first_told.is_none()) {
+                self.journal.told(leader, &step, now);
+            }
+            self.actions.push_back(Action::Emit(step));
+        }
         if let Some(id) = self.leader.take() {
             self.end(id, End::Ok, true, now);
         }
@@ -119,6 +147,7 @@ impl Relay {
         self.journal.seam(id, runner.sieve.decided());
         if self.leader == Some(id) {
             self.leader = None;
+            self.finishes.clear();
         }
         self.journal.ended(id, end, now);
         self.actions.push_back(Action::Drop { id, end, counts });

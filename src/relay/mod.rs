@@ -54,6 +54,8 @@ pub struct Relay {
     turn: Turn,
     runners: SmallVec<[Runner; 2]>,
     leader: Option<AttemptId>,
+    /// The leader's finishes, which are not told yet; one a choice.
+    finishes: SmallVec<[Event; 1]>,
     phase: Phase,
     blocked: Option<Instant>,
     race: Race,
@@ -197,6 +199,7 @@ impl Relay {
             policy,
             runners: SmallVec::new(),
             leader: None,
+            finishes: SmallVec::new(),
             phase: Phase::Running,
             blocked: None,
             actions: VecDeque::new(),
@@ -357,8 +360,15 @@ impl Relay {
             self.plan.seat_mut(seat).first_sent = None;
         }
         let runner = &self.runners[index];
-        if runner.parked.is_some() || matches!(self.phase, Phase::Finishing { .. }) {
+        if runner.parked.is_some() {
             return;
+        }
+        if matches!(self.phase, Phase::Finishing { .. }) {
+            // A finish is the last word only if nothing follows it.
+            if self.leader != Some(id) || !progress {
+                return;
+            }
+            self.phase = Phase::Running;
         }
         let hold = self.plan.next().is_some() || self.plan.has_retry();
         let told = match self.runners[index].sieve.sift(step, hold) {
@@ -423,7 +433,7 @@ impl Relay {
         let id = runner.id;
         if runner.parked.is_some() || runner.sieve.is_asking() {
             runner.ended = true;
-        } else if matches!(self.phase, Phase::Finishing { .. }) && self.leader == Some(id) {
+        } else if self.is_finished() && self.leader == Some(id) {
             self.complete(now);
         } else {
             self.on_failed(id, &Failure::new(Kind::Truncated, Stage::Streaming), now);
@@ -456,13 +466,16 @@ impl Relay {
             return;
         }
         calls::own_up(&self.turn, &mut told);
-        if self.turn.absorb(&told).is_err() {
-            return self.fault(Ending::TooLong, now);
+        self.hold_finishes(&mut told);
+        if !told.events.is_empty() {
+            if self.turn.absorb(&told).is_err() {
+                return self.fault(Ending::TooLong, now);
+            }
+            self.journal.told(id, &told, now);
+            self.race.told(&told, now);
+            self.actions.push_back(Action::Emit(told));
         }
-        self.journal.told(id, &told, now);
-        self.race.told(&told, now);
-        self.actions.push_back(Action::Emit(told));
-        if self.turn.is_finished(self.policy.choices) {
+        if self.is_finished() {
             self.phase = Phase::Finishing { until: now + LINGER };
             let ended = self.runners.iter().any(|r| r.id == id && r.ended);
             if ended {

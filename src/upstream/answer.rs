@@ -9,6 +9,7 @@
 //! stream.
 
 use super::cause;
+use super::habits::Habits;
 use super::lanes::Seat;
 use crate::dialect::{Decode, Expect, Flow, Framing, Provider};
 use crate::event::{Event, Signal, Step};
@@ -21,6 +22,7 @@ use http::{HeaderMap, header};
 use std::error::Error;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::time::Sleep;
@@ -31,6 +33,8 @@ pub(super) struct Terms {
     pub(super) expect: Expect,
     pub(super) error_body: Duration,
     pub(super) max_event: usize,
+    /// What this connection's models have been seen to do.
+    pub(super) habits: Arc<Habits>,
 }
 
 /// A response whose body is yet to come.
@@ -85,6 +89,16 @@ struct Events<S> {
     pending: bool,
     /// The last read gave a step.
     fruitful: bool,
+    said: Said,
+}
+
+/// What an answer has said of itself.
+#[derive(Default)]
+struct Said {
+    /// The model's own name.
+    model: String,
+    /// Why it stopped, before its terminator.
+    finish: bool,
 }
 
 /// What the headers say that the body is.
@@ -160,14 +174,15 @@ where
     /// Starts to read a body by its first piece; `None`: it ended without one.
     fn begin(&mut self, first: Option<Bytes>) -> Option<Signal> {
         let State::Unread { body, content } = std::mem::replace(&mut self.state, State::Over) else { return None };
-        let start = first.as_deref().and_then(|piece| piece.trim_ascii_start().first().copied());
+        let head = first.as_deref().unwrap_or_default().trim_ascii_start();
+        let start = head.first().copied();
         if first.is_some() && start.is_none() {
             // White space before a body means nothing in either form, save that somebody is there (DeepSeek sends
             // empty lines while a request waits).
             self.state = State::Unread { body, content };
             return Some(Signal::Step(Step::of(Event::Alive)));
         }
-        match content.form(self.terms.provider.framing(), start) {
+        match content.form(self.terms.provider.framing(), head) {
             Err(message) => Some(self.fail(Failure::new(Kind::Framing, Stage::Streaming).saying(message))),
             Ok(Form::Whole) => {
                 let bytes = first.map_or_else(BytesMut::new, BytesMut::from);
@@ -184,7 +199,8 @@ where
                 let ended = start.is_none();
                 first.into_iter().for_each(|piece| sse.push(piece));
                 let decode = self.terms.provider.decoder(self.terms.expect);
-                self.state = State::Events(Events { body, sse, decode, pending: true, fruitful: ended });
+                self.state =
+                    State::Events(Events { body, sse, decode, pending: true, fruitful: ended, said: Said::default() });
                 ended.then(|| self.close_events(None))
             }
         }
@@ -244,8 +260,9 @@ where
         }
         loop {
             let signal = match &mut this.state {
-                State::Events(events) => match ready!(events.poll(cx)) {
+                State::Events(events) => match ready!(events.poll(&this.terms.habits, cx)) {
                     Told::Step(step) => Some(Signal::Step(step)),
+                    Told::Done(step) if events.is_cut(&step, &this.terms.habits) => Some(this.fail(cut())),
                     Told::Done(step) => Some(this.complete(step, cx)),
                     Told::Failed(failure) => Some(this.fail(failure)),
                     Told::Overflow => Some(this.oversize("an event")),
@@ -310,7 +327,7 @@ where
     E: Error + 'static,
 {
     /// The next step. A read that completes no event is told as [`Event::Alive`], once.
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Told> {
+    fn poll(&mut self, habits: &Habits, cx: &mut Context<'_>) -> Poll<Told> {
         loop {
             while self.pending {
                 match self.sse.next() {
@@ -320,6 +337,7 @@ where
                             Ok(Flow::More) if is_blank(&step) => {}
                             Ok(Flow::More) => {
                                 self.fruitful = true;
+                                self.said.hear(&step, habits);
                                 return Poll::Ready(Told::Step(step));
                             }
                             Ok(Flow::Done) => return Poll::Ready(Told::Done(step)),
@@ -345,6 +363,32 @@ where
                 }
                 Some(Err(error)) => return Poll::Ready(Told::Closed(Some(cause::broken(&error)))),
                 None => return Poll::Ready(Told::Closed(None)),
+            }
+        }
+    }
+}
+
+impl<S> Events<S> {
+    /// Whether an answer that ends with `step` was cut off: its terminator came without a finish, and its model is known
+    /// to give one.
+    fn is_cut(&self, step: &Step, habits: &Habits) -> bool {
+        let finish = step.events.iter().any(|event| matches!(event, Event::Finish { .. }));
+        finish && !self.said.finish && habits.does_finish(&self.said.model)
+    }
+}
+
+// === impl Said ===
+
+impl Said {
+    fn hear(&mut self, step: &Step, habits: &Habits) {
+        for event in &step.events {
+            match event {
+                Event::Identity(identity) => identity.model.clone_into(&mut self.model),
+                Event::Finish { .. } => {
+                    self.finish = true;
+                    habits.finishes(&self.model);
+                }
+                _ => {}
             }
         }
     }
@@ -391,15 +435,17 @@ impl Content {
         }
     }
 
-    /// What a body of this content is that starts with `start`; `None`: it is empty.
-    fn form(&self, framing: Framing, start: Option<u8>) -> Result<Form, String> {
-        match (self, start) {
+    /// What a body of this content is that starts with `head`; empty: there is none.
+    fn form(&self, framing: Framing, head: &[u8]) -> Result<Form, String> {
+        match (self, head.first()) {
             (Self::Coded(coding), _) => {
                 Err(format!("the body is encoded as {coding}, though accept-encoding allowed none"))
             }
             (_, Some(b'{' | b'[')) => Ok(Form::Whole),
             _ if framing == Framing::Json => Ok(Form::Whole),
             _ if framing == Framing::EventStream => Err("binary event streams are not read yet".to_owned()),
+            // What came decides, not what it is called.
+            (Self::Alien(_), _) if begins_events(head) => Ok(Form::Events),
             (Self::Alien(media), _) => Err(format!("expected an event stream, got {media}")),
             (_, Some(b'<')) => Err("expected an event stream, got markup".to_owned()),
             // A first line of an event stream: `data`, `event`, `id`, `retry` or a comment. No JSON begins so.
@@ -411,6 +457,17 @@ impl Content {
 }
 
 // === helpers ===
+
+/// Whether a body begins as event streams do; of one that came piece by piece, as far as it is there.
+fn begins_events(head: &[u8]) -> bool {
+    let begins = |field: &[u8]| head.starts_with(field) || (!head.is_empty() && field.starts_with(head));
+    [&b"data:"[..], b"event:", b"id:", b"retry:", b":"].into_iter().any(begins)
+}
+
+fn cut() -> Failure {
+    let words = "the terminator came without a finish reason, which this model gives otherwise";
+    Failure::new(Kind::Truncated, Stage::Streaming).saying(words)
+}
 
 fn is_blank(step: &Step) -> bool {
     step.events.is_empty() && step.raw.is_none()

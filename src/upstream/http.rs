@@ -10,6 +10,7 @@
 
 use super::answer::{Attempt, Head, Terms};
 use super::dial::{self, Unresolved, Watch};
+use super::habits::Habits;
 use super::headers::{is_credential, is_reserved, parse_header};
 use super::hush::hush;
 use super::lanes::{Lanes, Seat};
@@ -82,6 +83,7 @@ struct Inner {
     lanes: Lanes<Client>,
     /// Pools nothing: every request has a new connection.
     unpooled: OnceLock<Client>,
+    habits: Arc<Habits>,
     /// It was told that the provider knows no such path.
     lost: AtomicBool,
 }
@@ -164,6 +166,7 @@ impl Http {
             build,
             lanes,
             unpooled,
+            habits: Arc::default(),
             lost: AtomicBool::new(false),
         })))
     }
@@ -175,13 +178,14 @@ impl Upstream for Http {
         let version = call.provider.version_segment();
         let Call { provider, expect, connect, error_body, max_event, credential, secrets, .. } = call;
         let (inner, outer) = (Arc::clone(&self.0), Arc::clone(&self.0));
+        let habits = Arc::clone(&self.0.habits);
         let opening = async move {
             let (response, seat) = inner.send(request?, connect).await?;
             let (status, headers) = (response.status().as_u16(), response.headers().clone());
             inner.note_lost(&response, version);
             Ok(Head { status, headers, body: body(response), seat })
         };
-        let attempt = Attempt::new(Terms { provider, expect, error_body, max_event }, opening);
+        let attempt = Attempt::new(Terms { provider, expect, error_body, max_event, habits }, opening);
         let hush = move |signal| {
             // Only a failure has words, and a configuration knows its tenants' credentials already.
             let credential = credential.as_deref().filter(|_| matches!(signal, Signal::Failed(_)));

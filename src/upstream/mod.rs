@@ -24,6 +24,7 @@ mod answer;
 mod cause;
 pub mod client;
 mod dial;
+mod habits;
 mod headers;
 pub mod http;
 mod hush;

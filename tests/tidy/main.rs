@@ -3,6 +3,7 @@
 //! A rule without a test is a wish. Each of these says which file breaks it, and what to do.
 #![expect(clippy::unwrap_used, reason = "a test's panic is its report")]
 
+mod circles;
 mod tree;
 
 use segue::config::{self, Resolver};

@@ -15,6 +15,7 @@ use super::continuity::record::End;
 use super::continuity::suite::Role;
 use super::probe::attempt::{Asker, Ended, Times};
 use super::probe::line::{self, LEAST_WAIT, Line};
+use super::probe::way;
 use super::probe::{Subject, THINKING};
 use super::stats::Share;
 use crate::chat::{self, DialectId};
@@ -93,7 +94,7 @@ pub async fn run(
     tick: &(dyn Fn(usize) + Sync),
 ) -> Result<Vec<Evaluated>, String> {
     let prompt = eval.suite.tokens() / eval.suite.cases.len().max(1) as u64;
-    let ways = line::ways(config, subjects, |target| prompt + eval.tokens(target))?;
+    let ways = way::ways(config, subjects, |target| prompt + eval.tokens(target))?;
     let mut asked = Vec::new();
     for subject in subjects {
         let Some(way) = ways.get(&*subject.target.connection) else { continue };

@@ -1,7 +1,7 @@
 //! One request to one target: the call that a turn's first attempt makes, and when what came back came.
 
 use super::Subject;
-use super::line::Way;
+use super::way::Way;
 use crate::chat::Request;
 use crate::dialect::{self, Expect, Provider};
 use crate::event::{Event, Signal, Step};

@@ -1,27 +1,12 @@
 //! What the requests of a target have in common: how its connection is reached, and when it is asked again.
 
-use super::Subject;
 use super::attempt::{Asker, Ended};
-use super::lane::Lane;
+use super::way::Way;
 use crate::chat::Request;
-use crate::config::Config;
 use crate::failure::{Disposition, Failure, Kind, RetryAt, Said};
-use crate::gateway;
-use crate::routing::Target;
-use crate::upstream::Upstream;
 use crate::words::escape::plain;
-use crate::words::redact::Redactor;
-use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio_util::sync::CancellationToken;
-
-/// How a connection is reached.
-pub(in crate::bench) struct Way {
-    lane: Lane,
-    pub(in crate::bench) upstream: Arc<dyn Upstream>,
-    pub(in crate::bench) secrets: Redactor,
-}
 
 /// What a target's requests have in common besides the request.
 pub(in crate::bench) struct Line<'a> {
@@ -30,29 +15,6 @@ pub(in crate::bench) struct Line<'a> {
     pub(in crate::bench) cap: Duration,
     pub(in crate::bench) stop: &'a CancellationToken,
     pub(in crate::bench) tick: &'a (dyn Fn(usize) + Sync),
-}
-
-/// How the connections of `subjects` are reached, by name; `tokens`: the most that one request of a
-/// target may cost.
-///
-/// # Errors
-/// A sentence that names the connection which cannot be set up.
-pub(in crate::bench) fn ways<'a>(
-    config: &'a Config,
-    subjects: &[Subject],
-    tokens: impl Fn(&Target) -> u64,
-) -> Result<HashMap<&'a str, Way>, String> {
-    let mut ways: HashMap<&str, Way> = HashMap::new();
-    for connection in &config.connections {
-        let of = subjects.iter().filter(|s| s.target.connection == connection.name);
-        if let Some(most) = of.map(|s| tokens(&s.target)).max()
-            && let Some(upstream) = gateway::dial(connection)?
-        {
-            let lane = Lane::new(&connection.limits, most);
-            ways.insert(&connection.name, Way { lane, upstream, secrets: config.secrets.clone() });
-        }
-    }
-    Ok(ways)
 }
 
 // === impl Line ===

@@ -11,6 +11,7 @@ pub(in crate::bench) mod attempt;
 mod lane;
 pub(in crate::bench) mod line;
 pub mod proposal;
+pub(in crate::bench) mod way;
 
 use super::stats::{Sample, Summary};
 use crate::chat::{self, DialectId};
@@ -113,7 +114,7 @@ pub async fn run(
     stop: &CancellationToken,
     tick: &(dyn Fn(usize) + Sync),
 ) -> Result<Vec<Measured>, String> {
-    let ways = line::ways(config, subjects, |target| PROMPT_TOKENS + probe.tokens(target))?;
+    let ways = way::ways(config, subjects, |target| PROMPT_TOKENS + probe.tokens(target))?;
     let mut asked = Vec::new();
     for subject in subjects {
         let Some(way) = ways.get(&*subject.target.connection) else { continue };

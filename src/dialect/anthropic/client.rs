@@ -5,7 +5,7 @@
 
 use super::thinking;
 use crate::chat::{DialectId, Effort, Format, Media, Message, Minted, Part, Request, Role, Tool, ToolChoice};
-use crate::dialect::{Reason, Refusal, extensions};
+use crate::dialect::{NOTED, Reason, Refusal, extensions};
 use http::HeaderMap;
 use serde_json::{Map, Value};
 
@@ -78,6 +78,15 @@ pub(super) fn parse(headers: &HeaderMap, body: &[u8]) -> Result<Request, Refusal
         minted: Minted::default(),
         raw,
     })
+}
+
+/// The fields that the common form does not hold.
+pub(super) fn uncommon(request: &Request) -> Vec<&str> {
+    let asks = |(field, value): &(&String, &Value)| {
+        let common = COMMON.contains(&field.as_str()) || (*field == "metadata" && request.user.is_some());
+        !common && !value.is_null()
+    };
+    request.raw.iter().filter(asks).take(NOTED).map(|(field, _)| field.as_str()).collect()
 }
 
 fn passed(headers: &HeaderMap) -> Vec<(String, String)> {
@@ -320,6 +329,23 @@ fn strings(raw: &Object, field: &str) -> Result<Vec<String>, Refusal> {
 pub(super) fn wrong(place: &str, what: &str) -> Refusal {
     Refusal::new(Reason::Request, "invalid_request", format!("{place}: {what}")).about(place)
 }
+
+/// Fields that the common form holds.
+const COMMON: [&str; 13] = [
+    "model",
+    "messages",
+    "system",
+    "tools",
+    "tool_choice",
+    "max_tokens",
+    "stop_sequences",
+    "stream",
+    "temperature",
+    "top_p",
+    "thinking",
+    "output_config",
+    "output_format",
+];
 
 #[cfg(test)]
 #[path = "tests/client.rs"]

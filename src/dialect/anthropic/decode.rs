@@ -5,18 +5,20 @@
 //! [`Extra`], so that a client of the same dialect gets it back. Deltas, nearly all of a stream, are read without an
 //! intermediate value.
 
-use super::blocks::{Open, Piece};
 use super::classify;
 use super::surrogates::{self, Edges};
 use crate::bounds::Excess;
 use crate::chat::DialectId;
-use crate::dialect::{Decode, Expect, Flow};
+use crate::dialect::{Decode, Expect, Flow, finishes};
 use crate::event::{Event, Extra, Finish, Identity, Place, Step, Usage};
-use crate::failure::{Failure, Kind, Stage};
+use crate::failure::{Failure, Kind, Said, Stage};
 use crate::sse;
+use blocks::{Open, Piece};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
+
+mod blocks;
 
 /// The state of one response.
 #[derive(Debug)]
@@ -31,7 +33,7 @@ pub(super) struct Decoder {
     /// Usage so far, as the provider writes it.
     usage: Map<String, Value>,
     /// Blocks that were started and not stopped.
-    pub(super) open: Vec<Open>,
+    open: Vec<Open>,
     /// The block before the next one was text.
     pub(super) after_text: bool,
     /// How many tool calls were opened.
@@ -117,7 +119,8 @@ impl Decode for Decoder {
                 return Err(classify::event(&rest.data));
             }
             let r#type = value.get("type").and_then(Value::as_str);
-            let stops = value.get("delta").and_then(|d| d.get("stop_reason")).is_some_and(Value::is_string);
+            let stops = value.get("delta").and_then(|d| d.get("stop_reason")).and_then(Value::as_str);
+            let stops = stops.is_some_and(|word| !finishes::is_none(word));
             if r#type == Some("message_stop") || (r#type == Some("message_delta") && stops) {
                 self.event(rest, step)?;
             }
@@ -173,7 +176,7 @@ impl Decoder {
             self.block_stop(index, &mut step);
             steps.push(std::mem::take(&mut step));
         }
-        self.finish(last, &mut step);
+        self.finish(last, &mut step)?;
         if !self.finished {
             self.stop(&mut step)?;
         }
@@ -209,7 +212,7 @@ impl Decoder {
                     self.count(usage, true, step);
                 }
                 if let Some(Value::Object(delta)) = value.shift_remove("delta") {
-                    self.finish(delta, step);
+                    self.finish(delta, step)?;
                 }
                 value.shift_remove("type");
                 extra(Place::Top, value, false, step);
@@ -267,11 +270,21 @@ impl Decoder {
         })));
     }
 
-    fn finish(&mut self, mut delta: Map<String, Value>, step: &mut Step) {
+    /// Takes a stop reason, if there is one. It is not the end yet: of several the last holds.
+    ///
+    /// # Errors
+    /// The failure that the word tells.
+    fn finish(&mut self, mut delta: Map<String, Value>, step: &mut Step) -> Result<(), Failure> {
         let word = match delta.shift_remove("stop_reason") {
-            Some(Value::String(word)) if !self.finished => word,
-            _ => return,
+            Some(Value::String(word)) if !finishes::is_none(&word) => word,
+            _ => return Ok(()),
         };
+        if let Some(kind) = finishes::failure(&word) {
+            let mut failure = Failure::new(kind, Stage::Streaming);
+            failure = failure.saying(format!("the answer ended with the stop reason `{word}`"));
+            failure.said.code = Said::clip(word);
+            return Err(failure);
+        }
         let stop_sequence = match delta.shift_remove("stop_sequence") {
             Some(Value::String(text)) => Some(text),
             _ => None,
@@ -285,6 +298,7 @@ impl Decoder {
         extra(Place::Choice(0), delta, false, step);
         self.finished = true;
         step.events.push(Event::Finish { choice: 0, reason, stop_sequence });
+        Ok(())
     }
 
     /// The terminator. Where it comes without a stop reason but after content, the turn is whole all the same.

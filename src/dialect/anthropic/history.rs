@@ -5,7 +5,7 @@
 //! So neighbours of one role are joined, results are moved to their calls, a call without a result is given one that
 //! says so, and a result without a call becomes plain text.
 
-use super::upstream::Dropped;
+use super::dropped::Dropped;
 use crate::chat::{DialectId, Media, Message, Part, Request, Role, media_type};
 use serde_json::{Map, Value, json};
 use std::collections::{HashMap, VecDeque};

@@ -5,11 +5,11 @@
 //! `temperature`, `top_p` and `top_k` among its targets' `drops`. Models that refuse them under any version are in
 //! `quirks`.
 
-mod blocks;
 mod classify;
 mod client;
 pub mod count;
 mod decode;
+mod dropped;
 mod encoder;
 mod forms;
 mod history;
@@ -26,7 +26,9 @@ mod upstream;
 mod whole;
 
 use super::history::History;
-use super::{Client, Credential, Decode, Dialect, Encode, Expect, Framing, Provider, Refusal, Reply, WireRequest};
+use super::{
+    Client, Credential, Decode, Dialect, Encode, Expect, Field, Framing, Provider, Refusal, Reply, WireRequest,
+};
 use crate::chat::modality::{Modalities, Modality};
 use crate::chat::{DialectId, Request};
 use crate::event::Step;
@@ -134,6 +136,20 @@ impl Client for Anthropic {
 
     fn refuse(&self, refusal: &Refusal) -> Reply {
         refuse::reply(refusal)
+    }
+
+    fn word(&self, field: Field) -> &'static str {
+        match field {
+            Field::Limit => "max_tokens",
+            Field::Stop => "stop_sequences",
+            Field::Effort => "thinking",
+            Field::Format => "output_config",
+            Field::User => "metadata",
+        }
+    }
+
+    fn uncommon<'r>(&self, request: &'r Request) -> Vec<&'r str> {
+        client::uncommon(request)
     }
 
     fn history(&self) -> &'static dyn History {

@@ -1,6 +1,6 @@
 //! Conversations that are kept, in the words of this API.
 
-use super::upstream::Dropped;
+use super::dropped::Dropped;
 use super::{Anthropic, client, encoder, history};
 use crate::chat::{DialectId, Message, Part, Request, Role};
 use crate::dialect::Refusal;

@@ -4,8 +4,8 @@
 //! unless told not to, some cannot be told. A request written for one generation is refused by the next, so what is
 //! asked is always recast for the model at hand. Budgets of efforts are LiteLLM's, which clients are used to.
 
+use super::dropped::Dropped;
 use super::quirks::{Least, Model, Thinking};
-use super::upstream::Dropped;
 use crate::chat::Effort;
 use serde_json::{Map, Value, json};
 
@@ -211,5 +211,5 @@ fn set_effort(body: &mut Map<String, Value>, effort: Effort, model: Model) {
 }
 
 fn clear_effort(body: &mut Map<String, Value>) {
-    super::upstream::remove(body, "output_config.effort");
+    super::dropped::remove(body, "output_config.effort");
 }

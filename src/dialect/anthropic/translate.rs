@@ -1,68 +1,14 @@
 //! A Messages body from the common form, for clients of other dialects.
 
+use super::dropped::Dropped;
 use super::history::{self, Select};
 use super::quirks::Model;
 use super::thinking;
-use super::upstream::Dropped;
-use crate::chat::{DialectId, Format, Request, Tool, ToolChoice};
+use crate::chat::{Format, Request, Tool, ToolChoice};
+use crate::dialect::field::uncommon;
 use crate::turn::resume::Carry;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
-
-/// Fields of Chat Completions that the common form holds, or that ask nothing of a provider of another dialect.
-const CHAT: &[&str] = &[
-    "model",
-    "messages",
-    "tools",
-    "tool_choice",
-    "parallel_tool_calls",
-    "functions",
-    "function_call",
-    "response_format",
-    "stop",
-    "max_tokens",
-    "max_completion_tokens",
-    "temperature",
-    "top_p",
-    "top_k",
-    "reasoning_effort",
-    "reasoning",
-    "user",
-    "safety_identifier",
-    "stream",
-    "stream_options",
-    "prompt_cache_key",
-    "prompt_cache_retention",
-    "store",
-];
-
-/// The same of Responses.
-const RESPONSES: &[&str] = &[
-    "model",
-    "input",
-    "instructions",
-    "tools",
-    "tool_choice",
-    "parallel_tool_calls",
-    "text",
-    "max_output_tokens",
-    "temperature",
-    "top_p",
-    "reasoning",
-    "user",
-    "safety_identifier",
-    "stream",
-    "stream_options",
-    "prompt_cache_key",
-    "prompt_cache_retention",
-    "store",
-    "include",
-    "previous_response_id",
-    "conversation",
-    "truncation",
-    "background",
-    "metadata",
-];
 
 /// The body without model and limit.
 pub(super) fn body(request: &Request, model: Model, carry: &Carry, dropped: &mut Dropped) -> Map<String, Value> {
@@ -118,27 +64,11 @@ pub(super) fn body(request: &Request, model: Model, carry: &Carry, dropped: &mut
     body
 }
 
-/// Names what of the client's body has no counterpart here. Fields that say what is so anyway are not missed.
+/// Names what of the client's request has no counterpart here.
 fn left_out(request: &Request, dropped: &mut Dropped) {
-    let covered = match request.origin {
-        DialectId::Chat => CHAT,
-        DialectId::Responses => RESPONSES,
-        DialectId::Anthropic | DialectId::Gemini | DialectId::Bedrock => return,
-    };
-    for (field, value) in &request.raw {
-        let idle = match (field.as_str(), value) {
-            (_, Value::Null) | (_, Value::Bool(false)) => true,
-            ("n", n) => n.as_u64() == Some(1),
-            ("frequency_penalty" | "presence_penalty" | "top_logprobs", n) => n.as_f64() == Some(0.0),
-            ("service_tier", Value::String(tier)) => tier == "auto" || tier == "default",
-            ("modalities", Value::Array(kinds)) => kinds.iter().all(|k| k.as_str() == Some("text")),
-            (_, Value::Object(object)) => object.is_empty(),
-            (_, Value::Array(array)) => array.is_empty(),
-            _ => false,
-        };
-        if !idle && !covered.contains(&field.as_str()) {
-            dropped.name(field);
-        }
+    // The one field without a common form that is known here.
+    for field in uncommon(request).into_iter().filter(|field| *field != "top_k") {
+        dropped.name(field);
     }
     if !request.server_tools.is_empty() {
         dropped.name("tools");

@@ -4,23 +4,17 @@
 //! on the two are alike: what the model does not take is recast or left out and named, the limit is the target's at
 //! most, and a continuation adds its tail to the messages and nothing anywhere else.
 
+use super::dropped::{Dropped, remove};
 use super::quirks::{self, Model, Sampling};
 use super::{forms, native, thinking, translate};
 use crate::chat::{DialectId, Request, tokens};
-use crate::dialect::{WireRequest, note, unsayable};
+use crate::dialect::{WireRequest, unsayable};
 use crate::failure::{Failure, Kind, Stage};
 use crate::routing::Target;
 use crate::turn::resume::{Carry, Continue, How, Origin};
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
 use serde_json::{Map, Value, json};
-
-/// What was asked for and left out, in the client's words, each once.
-#[derive(Debug)]
-pub(super) struct Dropped {
-    origin: DialectId,
-    names: Vec<String>,
-}
 
 /// The limit of tokens where neither client nor target names one; the API requires one.
 pub(super) const MAX_TOKENS: u64 = 4096;
@@ -65,22 +59,8 @@ pub(super) fn encode(request: &Request, target: &Target, carry: &Carry) -> Resul
         path: "/messages".to_owned(),
         headers: if native { headers(request) } else { Vec::new() },
         body: Bytes::from(body),
-        dropped: dropped.names,
+        dropped: dropped.into_names(),
     })
-}
-
-/// Removes a field, or a field of an object of the body (`output_config.effort`), whether it was there. An object
-/// that becomes empty goes with it.
-pub(super) fn remove(body: &mut Map<String, Value>, field: &str) -> bool {
-    let Some((outer, inner)) = field.split_once('.') else {
-        return body.shift_remove(field).is_some();
-    };
-    let Some(Value::Object(object)) = body.get_mut(outer) else { return false };
-    let found = object.shift_remove(inner).is_some();
-    if object.is_empty() {
-        body.shift_remove(outer);
-    }
-    found
 }
 
 /// Fields that no `drops` takes out.
@@ -188,33 +168,6 @@ fn headers(request: &Request) -> Vec<(HeaderName, HeaderValue)> {
     let header =
         |(name, value): &(String, String)| Some((HeaderName::try_from(name).ok()?, HeaderValue::try_from(value).ok()?));
     request.passed.iter().filter_map(header).collect()
-}
-
-// === impl Dropped ===
-
-impl Dropped {
-    pub(super) fn new(origin: DialectId) -> Self {
-        Self { origin, names: Vec::new() }
-    }
-
-    /// A field of this dialect is left out.
-    pub(super) fn field(&mut self, ours: &str) {
-        let theirs = match (self.origin, ours) {
-            (DialectId::Chat, "thinking" | "output_config.effort") => "reasoning_effort",
-            (DialectId::Chat, "output_config.format" | "output_config") => "response_format",
-            (DialectId::Chat, "stop_sequences") => "stop",
-            (DialectId::Chat | DialectId::Responses, "metadata") => "user",
-            (DialectId::Responses, "thinking" | "output_config.effort") => "reasoning",
-            (DialectId::Responses, "output_config.format" | "output_config") => "text.format",
-            _ => ours,
-        };
-        self.name(theirs);
-    }
-
-    /// Something that the client asked for under that name is left out.
-    pub(super) fn name(&mut self, theirs: &str) {
-        note(&mut self.names, theirs);
-    }
 }
 
 #[cfg(test)]

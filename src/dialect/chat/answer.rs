@@ -4,7 +4,7 @@
 
 use super::classify;
 use super::decode::Decoder;
-use crate::dialect::{Decode, Expect};
+use crate::dialect::{Decode, Expect, refusals};
 use crate::event::Step;
 use crate::failure::{Failure, Kind, Stage};
 use crate::sse;
@@ -19,11 +19,15 @@ pub(super) fn steps(body: &[u8], expect: Expect) -> Result<Vec<Step>, Failure> {
         return Err(failure.saying(format!("the answer holds {excess}")));
     }
     let value = serde_json::from_slice::<Value>(body.trim_ascii());
+    let reported = value.as_ref().is_ok_and(refusals::is_error);
     let Ok(Value::Object(mut answer)) = value else { return Err(classify::response(200, &HeaderMap::new(), body)) };
     let Some(Value::Array(choices)) = answer.get_mut("choices") else {
         return Err(classify::response(200, &HeaderMap::new(), body));
     };
-    if choices.is_empty() && answer.get("error").is_none_or(Value::is_null) {
+    if choices.is_empty() {
+        if reported {
+            return Err(classify::response(200, &HeaderMap::new(), body));
+        }
         return Err(Failure::new(Kind::EmptyTurn, Stage::Streaming).saying("the answer holds no choice"));
     }
     if let Some(Value::Array(choices)) = answer.get_mut("choices") {

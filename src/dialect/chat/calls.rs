@@ -6,7 +6,7 @@
 //! identity: a new id opens a call, as does a new name after whole arguments, and the events that leave here count
 //! calls from 0 without gaps.
 
-use super::halves::Halves;
+use super::surrogates::Halves;
 use super::wire::{Entry, Rest, is_void, value};
 use crate::bounds::Excess;
 use crate::chat::DialectId;
@@ -83,6 +83,11 @@ impl Calls {
     /// Whether any call was opened.
     pub(super) fn any(&self) -> bool {
         !self.calls.is_empty()
+    }
+
+    /// Whether a call was opened that has not ended.
+    pub(super) fn is_open(&self) -> bool {
+        self.calls.iter().any(|call| !call.closed)
     }
 
     /// Takes an element of `tool_calls`. `marked`: the event held halves of characters.

@@ -1,12 +1,12 @@
 //! Reads one choice of an answer: its deltas, in the many forms of the same things, and its end.
 
 use super::calls::{Calls, Events};
-use super::halves::Halves;
 use super::quirks;
+use super::surrogates::Halves;
 use super::wire::{self, Content, Entry, Function, Whole, clean, is_void, value};
 use crate::bounds::Excess;
 use crate::chat::DialectId;
-use crate::dialect::Expect;
+use crate::dialect::{Expect, finishes};
 use crate::event::{self, Event, Extra, Finish, Place};
 use crate::failure::{Failure, Kind, Said, Stage};
 use serde_json::value::RawValue;
@@ -27,7 +27,8 @@ pub(super) struct Choice {
     named: bool,
     /// The model has said something in it.
     pub(super) said: bool,
-    pub(super) finished: bool,
+    /// Why it has finished, as far as is known.
+    pub(super) finished: Option<Finish>,
 }
 
 // === impl Choice ===
@@ -39,9 +40,6 @@ impl Choice {
 
     /// Reads its part of a chunk. Whether what it said stands in the events as it stood in the chunk.
     pub(super) fn read(&mut self, wire: &wire::Choice<'_>, marked: bool, out: &mut Events) -> Result<bool, Failure> {
-        if self.finished {
-            return Ok(false);
-        }
         let before = out.len();
         let whole = self.halves_are_empty();
         if let Some(delta) = &wire.delta {
@@ -50,18 +48,21 @@ impl Choice {
         let verbatim = whole && self.halves_are_empty() && out.len() > before;
         let place = Place::Choice(self.index);
         if let Some(logprobs) = wire.logprobs {
-            extra(place, &[(Cow::Borrowed("logprobs"), logprobs)], marked, out);
+            extra(place, [(Cow::Borrowed("logprobs"), logprobs)].iter(), marked, out);
         }
-        extra(place, &wire.rest, marked, out);
+        extra(place, wire.rest.iter(), marked, out);
         let word = wire.finish.as_str();
-        if !word.is_empty() {
+        if !finishes::is_none(word) {
             let reason = quirks::finish(word).map_err(|kind| {
                 let mut failure = Failure::new(kind, Stage::Streaming)
                     .saying(format!("the answer ended with the finish reason `{word}`"));
                 failure.said.code = Said::clip(word.to_owned());
                 failure
             })?;
-            self.finish(reason, out)?;
+            // Where calls come with it, what they still lack may follow.
+            let calls = wire.delta.as_ref().is_some_and(|delta| delta.tool_calls.is_some());
+            let whole = !calls || reason == Finish::ToolCalls;
+            self.finish(reason, whole, out)?;
         }
         Ok(verbatim)
     }
@@ -73,7 +74,7 @@ impl Choice {
     fn delta(&mut self, delta: &wire::Delta<'_>, marked: bool, out: &mut Events) -> Result<(), Failure> {
         // Two names for the same thing, which some providers fill both.
         let (reasoning, again) = (delta.reasoning_content.as_str(), delta.reasoning.as_str());
-        let other = delta.rest.iter().find(|(key, _)| quirks::OTHER_REASONING.contains(&&**key));
+        let other = delta.rest.iter().find(|(key, raw)| is_reasoning(key, raw));
         let other = other.and_then(|(key, raw)| Some((&**key, serde_json::from_str::<String>(raw.get()).ok()?)));
         match &other {
             _ if !reasoning.is_empty() => self.name_reasoning("reasoning_content", out),
@@ -89,7 +90,7 @@ impl Choice {
             self.reasoning(again, marked, out);
         }
         if let Some(details) = delta.reasoning_details {
-            let shown = !reasoning.is_empty() || !again.is_empty();
+            let shown = other.is_some() || !reasoning.is_empty() || !again.is_empty();
             self.details(details, shown, marked, out);
         }
         match &delta.content {
@@ -113,13 +114,8 @@ impl Choice {
             self.calls.entry(self.index, &entry, marked, out)?;
             self.said = true;
         }
-        if other.is_some() {
-            let rest: wire::Rest<'_> =
-                delta.rest.iter().filter(|(key, _)| !quirks::OTHER_REASONING.contains(&&**key)).cloned().collect();
-            extra(Place::Delta(self.index), &rest, marked, out);
-        } else {
-            extra(Place::Delta(self.index), &delta.rest, marked, out);
-        }
+        let rest = delta.rest.iter().filter(|(key, raw)| other.is_none() || !is_reasoning(key, raw));
+        extra(Place::Delta(self.index), rest, marked, out);
         Ok(())
     }
 
@@ -227,8 +223,18 @@ impl Choice {
         Ok(())
     }
 
-    /// It has ended: tells what is still held, and why.
-    pub(super) fn finish(&mut self, reason: Finish, out: &mut Events) -> Result<(), Failure> {
+    /// The answer is over: ends what a finish has left open.
+    pub(super) fn settle(&mut self, out: &mut Events) -> Result<(), Failure> {
+        match &self.finished {
+            Some(_) if !self.calls.is_open() => Ok(()),
+            Some(reason) => self.finish(reason.clone(), true, out),
+            None if self.calls.any() => self.finish(Finish::ToolCalls, true, out),
+            None => self.finish(Finish::Stop, true, out),
+        }
+    }
+
+    /// It has ended: tells what is still held, and why. `whole`: so have its calls; else those whose arguments are whole.
+    fn finish(&mut self, reason: Finish, whole: bool, out: &mut Events) -> Result<(), Failure> {
         let choice = self.index;
         for (halves, reasoning) in [(&mut self.reasoning, true), (&mut self.content, false)] {
             if let Some(half) = halves.take() {
@@ -239,8 +245,12 @@ impl Choice {
         if let Some(half) = self.refusal.take() {
             out.push(Event::Refusal { choice, text: half.to_string() });
         }
-        self.calls.finish(choice, out)?;
-        self.finished = true;
+        if whole {
+            self.calls.finish(choice, out)?;
+        } else {
+            self.calls.close_whole(choice, out);
+        }
+        self.finished = Some(reason.clone());
         out.push(Event::Finish { choice, reason, stop_sequence: None });
         Ok(())
     }
@@ -253,15 +263,28 @@ fn joined(halves: &mut Halves, text: &str, marked: bool) -> String {
 }
 
 /// Tells of fields without a common form, those that hold something.
-fn extra(place: Place, rest: &[(Cow<'_, str>, &RawValue)], marked: bool, out: &mut Events) {
+fn extra<'r, 'a: 'r>(
+    place: Place,
+    rest: impl Iterator<Item = &'r (Cow<'a, str>, &'a RawValue)>,
+    marked: bool,
+    out: &mut Events,
+) {
     let mut fields = Map::new();
-    for (key, raw) in rest.iter().filter(|(_, raw)| !is_void(raw)) {
+    for (key, raw) in rest.filter(|(_, raw)| !is_void(raw)) {
         fields.insert(key.to_string(), value(raw, marked));
     }
     if !fields.is_empty() {
         let bound = fields.keys().any(|key| quirks::BOUND.contains(&key.as_str()));
         out.push(Event::Extra(Box::new(Extra { dialect: DialectId::Chat, place, fields, bound })));
     }
+}
+
+/// Whether a field of a delta holds reasoning under a name of its provider's own: a text, and a name that says so.
+pub(super) fn is_reasoning(key: &str, raw: &RawValue) -> bool {
+    raw.get().len() > "\"\"".len()
+        && raw.get().starts_with('"')
+        && ["reason", "think", "thought"].iter().any(|part| key.contains(part))
+        && !["signature", "id", "type", "effort", "format"].iter().any(|part| key.ends_with(part))
 }
 
 fn is_custom(raw: &RawValue) -> bool {

@@ -6,7 +6,7 @@
 use super::refuse::field as wrong;
 use crate::chat::{DialectId, Effort, Format, Media, Message, Minted, Part, Request, Role, Tool, ToolChoice};
 use crate::dialect::extensions::{conversation, extensions};
-use crate::dialect::{Reason, Refusal};
+use crate::dialect::{NOTED, Reason, Refusal};
 use http::HeaderMap;
 use serde_json::{Map, Value};
 
@@ -107,6 +107,24 @@ pub(super) fn parse(headers: &HeaderMap, body: &[u8]) -> Result<Request, Refusal
         minted: Minted::default(),
         raw,
     })
+}
+
+/// The fields that the common form does not hold, but for those that say what is so anyway.
+pub(super) fn uncommon(request: &Request) -> Vec<&str> {
+    let asks = |(field, value): &(&String, &Value)| {
+        let idle = match (field.as_str(), *value) {
+            (_, Value::Null | Value::Bool(false)) => true,
+            ("n", n) => n.as_u64() == Some(1),
+            ("frequency_penalty" | "presence_penalty" | "top_logprobs", n) => n.as_f64() == Some(0.0),
+            ("service_tier", Value::String(tier)) => tier == "auto" || tier == "default",
+            ("modalities", Value::Array(kinds)) => kinds.iter().all(|k| k.as_str() == Some("text")),
+            (_, Value::Object(object)) => object.is_empty(),
+            (_, Value::Array(array)) => array.is_empty(),
+            _ => false,
+        };
+        !idle && !COMMON.contains(&field.as_str())
+    };
+    request.raw.iter().filter(asks).take(NOTED).map(|(field, _)| field.as_str()).collect()
 }
 
 // === helpers ===
@@ -392,3 +410,29 @@ fn effort_of(word: &str) -> Option<Effort> {
 
 /// The most answers to one request.
 const MAX_CHOICES: u32 = 128;
+
+/// Fields that the common form holds, or that ask nothing of a provider of another dialect.
+const COMMON: [&str; 22] = [
+    "model",
+    "messages",
+    "tools",
+    "tool_choice",
+    "parallel_tool_calls",
+    "functions",
+    "function_call",
+    "response_format",
+    "stop",
+    "max_tokens",
+    "max_completion_tokens",
+    "temperature",
+    "top_p",
+    "reasoning_effort",
+    "reasoning",
+    "user",
+    "safety_identifier",
+    "stream",
+    "stream_options",
+    "prompt_cache_key",
+    "prompt_cache_retention",
+    "store",
+];

@@ -5,13 +5,13 @@
 //! allocation, its text.
 
 use super::calls::Events;
-use super::choice::{Choice, malformed};
-use super::halves;
+use super::choice::{Choice, is_reasoning, malformed};
+use super::surrogates;
 use super::wire::{self, Chunk, Content, Rest, is_void, value};
 use super::{classify, quirks, usage};
 use crate::chat::DialectId;
-use crate::dialect::{Decode, Expect, Flow};
-use crate::event::{Event, Extra, Finish, Identity, Place, Step};
+use crate::dialect::{Decode, Expect, Flow, finishes};
+use crate::event::{Event, Extra, Identity, Place, Step};
 use crate::failure::{Failure, Kind, Stage};
 use crate::sse;
 use serde_json::value::RawValue;
@@ -161,18 +161,17 @@ impl Decoder {
         if self.choices.is_empty() {
             return Err(Failure::new(Kind::EmptyTurn, Stage::Streaming).saying("the stream ended without one chunk"));
         }
-        if !self.choices.iter().any(|c| c.said || c.finished) {
+        if !self.choices.iter().any(|c| c.said || c.finished.is_some()) {
             return Err(truncated("the stream ended before the model had said anything"));
         }
-        for choice in self.choices.iter_mut().filter(|c| !c.finished) {
-            let reason = if choice.calls.any() { Finish::ToolCalls } else { Finish::Stop };
-            choice.finish(reason, out)?;
+        for choice in &mut self.choices {
+            choice.settle(out)?;
         }
         Ok(())
     }
 
     fn is_finished(&self) -> bool {
-        let finished = self.choices.iter().filter(|c| c.finished).count();
+        let finished = self.choices.iter().filter(|c| c.finished.is_some()).count();
         u32::try_from(finished).is_ok_and(|n| n >= self.expect.choices)
     }
 }
@@ -207,15 +206,17 @@ impl Decode for Decoder {
             let data = Data::new(&event.data);
             let terminal = data.json.trim_ascii() == DONE
                 || serde_json::from_str::<Chunk<'_>>(&data.json).is_ok_and(|chunk| {
-                    let finish = |c: &wire::Choice<'_>| !c.finish.as_str().is_empty();
+                    let finish = |c: &wire::Choice<'_>| !finishes::is_none(c.finish.as_str());
                     failure(&chunk, &data.json).is_some() || chunk.choices.iter().flatten().any(finish)
                 });
             if terminal {
                 self.event(event, step)?;
             }
         }
-        if self.done || self.is_finished() {
+        if self.done {
             Ok(())
+        } else if self.is_finished() {
+            self.choices.iter_mut().try_for_each(|choice| choice.settle(&mut step.events))
         } else if self.choices.is_empty() {
             Err(Failure::new(Kind::EmptyTurn, Stage::Streaming).saying("the body ended without one chunk"))
         } else {
@@ -230,7 +231,7 @@ impl<'a> Data<'a> {
     fn new(bytes: &'a [u8]) -> Self {
         let text = String::from_utf8_lossy(bytes);
         let valid = matches!(text, Cow::Borrowed(_));
-        match halves::repair(&text) {
+        match surrogates::repair(&text) {
             Some(json) => Self { json: Cow::Owned(json), marked: true, intact: false },
             None => Self { json: text, marked: false, intact: valid },
         }
@@ -254,10 +255,17 @@ fn failure(chunk: &Chunk<'_>, json: &str) -> Option<Failure> {
         let error = serde_json::from_str::<Value>(groq.get()).ok()?.get("error").filter(|e| !e.is_null()).cloned()?;
         return Some(classify::in_band(&serde_json::json!({ "error": error }).to_string()));
     }
+    // MiniMax's numbers stand beside an answer too: 0 is success.
+    let numbered = |raw: &RawValue| serde_json::from_str::<Value>(raw.get()).ok()?.get("status_code")?.as_i64();
+    let base = chunk.rest.iter().find(|(key, _)| key == "base_resp").and_then(|(_, raw)| numbered(raw));
+    if base.is_some_and(|number| number != 0) && choices.is_empty() {
+        return Some(classify::in_band(json));
+    }
     // An error without a wrapper, as web frameworks write it.
     let has = |name: &str| chunk.rest.iter().any(|(key, raw)| key == name && !is_void(raw));
-    let bare = chunk.choices.is_none()
-        && (has("detail") || (has("message") && ["code", "status", "status_code"].iter().any(|name| has(name))));
+    let coded = ["code", "status", "status_code", "error_code"].iter().any(|name| has(name));
+    let worded = (has("message") || has("msg")) && coded;
+    let bare = chunk.choices.is_none() && (has("detail") || has("errors") || has("error_msg") || worded);
     bare.then(|| classify::in_band(json))
 }
 
@@ -278,7 +286,8 @@ fn is_plain(chunk: &Chunk<'_>) -> bool {
         && delta.tool_calls.is_none()
         && delta.function_call.is_none()
         && (matches!(&delta.content, Content::Text(text) if !text.is_empty())
-            || !delta.reasoning_content.as_str().is_empty())
+            || !delta.reasoning_content.as_str().is_empty()
+            || delta.rest.iter().any(|(key, raw)| is_reasoning(key, raw)))
 }
 
 /// Tells texts apart. Whoever makes two texts of one digest hides a field of their own answer.

@@ -1,7 +1,8 @@
 //! OpenAI Chat Completions, and the many that speak it.
 //!
-//! Towards providers: `upstream` writes requests (`translate` those of other dialects, `forms` the messages as a target takes them), `decode` reads streams with
-//! `wire`, `choice`, `halves` and `calls`, `answer` whole bodies, `classify` errors. Towards clients: `client` reads
+//! Towards providers: `upstream` writes requests (`translate` those of other dialects, `forms` the messages as a target
+//! takes them), `decode` reads streams with
+//! `wire`, `choice`, `surrogates` and `calls`, `answer` whole bodies, `classify` errors. Towards clients: `client` reads
 //! requests, `stream` and `whole` write answers, `refuse` errors; `past` knows kept conversations. What single vendors do otherwise is data in
 //! `quirks`.
 
@@ -12,11 +13,11 @@ mod classify;
 mod client;
 mod decode;
 mod forms;
-mod halves;
 mod past;
 mod quirks;
 mod refuse;
 mod stream;
+mod surrogates;
 mod translate;
 mod upstream;
 mod usage;
@@ -27,7 +28,9 @@ mod wire;
 mod tests;
 
 use super::history::History;
-use super::{Client, Credential, Decode, Dialect, Encode, Expect, Framing, Provider, Refusal, Reply, WireRequest};
+use super::{
+    Client, Credential, Decode, Dialect, Encode, Expect, Field, Framing, Provider, Refusal, Reply, WireRequest,
+};
 use crate::chat::{DialectId, Request};
 use crate::event::Step;
 use crate::failure::Failure;
@@ -114,6 +117,20 @@ impl Client for Chat {
 
     fn refuse(&self, refusal: &Refusal) -> Reply {
         refuse::reply(refusal)
+    }
+
+    fn word(&self, field: Field) -> &'static str {
+        match field {
+            Field::Limit => "max_tokens",
+            Field::Stop => "stop",
+            Field::Effort => "reasoning_effort",
+            Field::Format => "response_format",
+            Field::User => "user",
+        }
+    }
+
+    fn uncommon<'r>(&self, request: &'r Request) -> Vec<&'r str> {
+        client::uncommon(request)
     }
 
     fn history(&self) -> &'static dyn History {

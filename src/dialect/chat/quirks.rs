@@ -1,6 +1,7 @@
 //! What is known of single vendors, as data: who continues a prefilled answer and how it is asked for, the words that
 //! each uses for the same finish and the same error. Nothing in here is logic; a new vendor is a new row.
 
+use crate::dialect::finishes;
 use crate::event::Finish;
 use crate::failure::{CallIds, Instructions, Kind};
 use crate::turn::form::Form;
@@ -71,14 +72,9 @@ pub(super) fn finish(word: &str) -> Result<Finish, Kind> {
         "stop" | "eos" | "eos_token" | "end_turn" | "stop_sequence" | "complete" => Ok(Finish::Stop),
         "length" | "max_tokens" | "model_length" | "max_output_tokens" => Ok(Finish::Length),
         "tool_calls" | "tool_call" | "tool_use" | "function_call" => Ok(Finish::ToolCalls),
-        "content_filter" | "safety" | "sensitive" | "refusal" | "recitation" | "error_toxic" => {
-            Ok(Finish::ContentFilter)
-        }
-        // An engine that gives the request up (vLLM, SGLang), or cannot go on.
-        "error" | "network_error" | "abort" | "aborted" | "cancelled" => Err(Kind::ServerError),
-        // DeepSeek: the inference was interrupted for want of resources.
-        "insufficient_system_resource" => Err(Kind::Overloaded),
-        _ => Ok(Finish::Other(word.to_owned())),
+        "content_filter" | "content_filtered" | "safety" | "sensitive" | "refusal" | "recitation" | "error_toxic"
+        | "prohibited_content" | "blocklist" | "spii" => Ok(Finish::ContentFilter),
+        other => finishes::failure(other).map_or_else(|| Ok(Finish::Other(word.to_owned())), Err),
     }
 }
 
@@ -177,93 +173,8 @@ pub(super) const PINGS: [&str; 4] = ["ping", "keepalive", "keep-alive", "heartbe
 /// Fields of a delta or of a chunk that hold content which only its issuer can go on from.
 pub(super) const BOUND: [&str; 6] = ["annotations", "citations", "images", "audio", "search_results", "executed_tools"];
 
-/// Names that a few providers have for the text of reasoning in a delta.
-pub(super) const OTHER_REASONING: [&str; 4] = ["reasoning_text", "thinking", "thinking_content", "thoughts"];
-
 /// Fields of a message that carry earlier reasoning.
 pub(super) const REASONING: [&str; 3] = ["reasoning", "reasoning_content", "reasoning_details"];
-
-/// Codes and types of a prompt over the model's window.
-pub(super) const TOO_LONG_CODES: [&str; 6] = [
-    "context_length_exceeded",
-    "exceed_context_size_error",
-    "context_window_exceeded",
-    "model_context_window_exceeded",
-    "string_above_max_length",
-    "request_too_large",
-];
-
-/// The same in a message, lower case.
-pub(super) const TOO_LONG: [&str; 17] = [
-    "maximum context length",
-    "context length exceeded",
-    "context_length_exceeded",
-    "longer than the context length",
-    "longer than the model's context length",
-    "context too large",
-    "exceeds the available context size",
-    "exceed context size",
-    "exceeds the context window",
-    "exceeds the model's context",
-    "context window of this model",
-    "prompt is too long",
-    "prompt too long",
-    "input is too long",
-    "input length and `max_tokens` exceed",
-    "too many tokens",
-    "too large for model with",
-];
-
-/// Codes and types of an account without credit.
-pub(super) const NO_CREDIT_CODES: [&str; 7] = [
-    "insufficient_quota",
-    "billing_error",
-    "billing_hard_limit_reached",
-    "billing_not_active",
-    "insufficient_balance",
-    "insufficient_credits",
-    "payment_required",
-];
-
-/// The same in a message, lower case.
-pub(super) const NO_CREDIT: [&str; 7] = [
-    "insufficient balance",
-    "insufficient credit",
-    "credit balance is too low",
-    "requires more credits",
-    "out of credits",
-    "billing hard limit",
-    "arrearage",
-];
-
-/// Codes and types of a policy's refusal.
-pub(super) const POLICY_CODES: [&str; 10] = [
-    "content_filter",
-    "content_policy_violation",
-    "responsibleaipolicyviolation",
-    "content_policy",
-    "moderation_blocked",
-    "data_inspection_failed",
-    "sensitive_content",
-    "contentfilter",
-    "prompt_blocked",
-    "refusal",
-];
-
-/// The same in a message, lower case.
-pub(super) const POLICY: [&str; 5] = [
-    "content management policy",
-    "flagged by our moderation",
-    "requires moderation",
-    "violates our usage policies",
-    "rejected as a result of our safety system",
-];
-
-/// Words in a code or type of an overload.
-pub(super) const OVERLOADED: [&str; 5] = ["overloaded", "unavailable", "capacity", "engine_busy", "no_available"];
-
-/// Words in a code or type of a rate limit.
-pub(super) const LIMITED: [&str; 5] = ["rate_limit", "ratelimit", "too_many_requests", "resource_exhausted", "throttl"];
 
 #[cfg(test)]
 mod tests {
@@ -337,6 +248,7 @@ mod tests {
         assert_eq!(finish("ERROR"), Err(Kind::ServerError));
         assert_eq!(finish("network_error"), Err(Kind::ServerError));
         assert_eq!(finish("insufficient_system_resource"), Err(Kind::Overloaded));
+        assert_eq!(finish("function_call_filter: MALFORMED_FUNCTION_CALL"), Err(Kind::Malformed));
         assert_eq!(finish("novel"), Ok(Finish::Other("novel".to_owned())));
     }
 }

@@ -2,7 +2,8 @@
 
 use super::quirks;
 use crate::chat::{DialectId, Effort, Format, Media, Message, Part, Request, Role, Tool, ToolChoice};
-use crate::dialect::note;
+use crate::dialect::field::{uncommon, word};
+use crate::dialect::{Field, note};
 use crate::routing::Target;
 use serde_json::{Map, Value, json};
 
@@ -65,26 +66,24 @@ pub(super) fn write(request: &Request, target: &Target, dropped: &mut Vec<String
     if let Some(user) = &request.user {
         put("user", json!(user));
     }
-    for (name, value) in &request.raw {
-        let carried = CARRIED.contains(&name.as_str()) || (name == "metadata" && request.user.is_some());
-        if !carried && !value.is_null() {
-            note(dropped, name);
-        }
+    for name in uncommon(request) {
+        note(dropped, name);
     }
     body
 }
 
 /// A field of this dialect under the name that clients of `origin` know it by.
 pub(super) fn client_name(origin: DialectId, name: &str) -> &str {
-    match (origin, name) {
-        (DialectId::Anthropic, "stop") => "stop_sequences",
-        (DialectId::Anthropic, "reasoning_effort") => "thinking",
-        (DialectId::Anthropic, "response_format") => "output_config",
-        (DialectId::Responses, "reasoning_effort") => "reasoning",
-        (DialectId::Responses, "response_format") => "text",
-        (DialectId::Responses, "max_tokens" | "max_completion_tokens") => "max_output_tokens",
-        _ => name,
-    }
+    let field = match name {
+        _ if origin == DialectId::Chat => return name,
+        "stop" => Field::Stop,
+        "reasoning_effort" => Field::Effort,
+        "response_format" => Field::Format,
+        "max_tokens" | "max_completion_tokens" => Field::Limit,
+        "user" => Field::User,
+        _ => return name,
+    };
+    word(origin, field)
 }
 
 /// The messages of a conversation, instructions first.
@@ -272,34 +271,3 @@ fn note_other(value: &Value, dropped: &mut Vec<String>) {
 
 /// The most stop sequences that this API takes.
 const MAX_STOPS: usize = 4;
-
-/// Fields that the common form carries, in any dialect's name.
-const CARRIED: [&str; 27] = [
-    "model",
-    "messages",
-    "system",
-    "input",
-    "instructions",
-    "tools",
-    "tool_choice",
-    "parallel_tool_calls",
-    "max_tokens",
-    "max_output_tokens",
-    "max_completion_tokens",
-    "stop",
-    "stop_sequences",
-    "stream",
-    "stream_options",
-    "temperature",
-    "top_p",
-    "thinking",
-    "reasoning",
-    "reasoning_effort",
-    "output_config",
-    "output_format",
-    "text",
-    "response_format",
-    "user",
-    "safety_identifier",
-    "n",
-];

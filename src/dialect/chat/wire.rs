@@ -1,7 +1,7 @@
 //! A chunk as it stands on the wire, read without copying and without prejudice: a field of another type than the
 //! documented one counts as absent, an unknown one is kept as it is. Only JSON that is broken is an error.
 
-use super::halves;
+use super::surrogates;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -392,7 +392,7 @@ pub(super) fn value(raw: &RawValue, marked: bool) -> Value {
 
 pub(super) fn clean(value: &mut Value) {
     match value {
-        Value::String(text) => *text = halves::clean(text),
+        Value::String(text) => *text = surrogates::clean(text),
         Value::Array(items) => items.iter_mut().for_each(clean),
         Value::Object(fields) => fields.values_mut().for_each(clean),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}

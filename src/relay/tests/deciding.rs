@@ -265,16 +265,17 @@ fn an_answer_of_nothing_goes_to_the_next_target_where_that_is_wanted() {
 
     // What was withheld, a call, a word: none of these is nothing.
     let mut play = next();
-    play.sent(0).finish(0, Finish::ContentFilter);
-    assert_eq!(play.moves(), "open0:a emit:ContentFilter");
+    play.sent(0).finish(0, Finish::ContentFilter).signal(0, Signal::Ended);
+    assert_eq!(play.moves(), "open0:a emit:ContentFilter drop0:ok close:complete");
     let mut play = next();
     play.sent(0).say(0, Event::ToolOpen { choice: 0, call: 0, id: "c".into(), name: "f".into() });
     play.say(0, Event::ToolClose { choice: 0, call: 0 }).finish(0, Finish::ToolCalls);
-    assert!(play.moves().ends_with("ToolCalls"));
+    play.signal(0, Signal::Ended);
+    assert!(play.moves().ends_with("ToolCalls drop0:ok close:complete"));
 
     let mut play = setup(&["a", "b"]).begin();
-    play.sent(0).finish(0, Finish::Stop);
-    assert_eq!(play.moves(), "open0:a emit:Stop", "by default it is told");
+    play.sent(0).finish(0, Finish::Stop).signal(0, Signal::Ended);
+    assert_eq!(play.moves(), "open0:a emit:Stop drop0:ok close:complete", "by default it is told");
 }
 
 #[test]

@@ -15,9 +15,9 @@ fn a_healthy_turn_is_one_attempt_and_passes_untouched() {
     play.sent(0).signal(0, Signal::Step(step.clone()));
     assert!(matches!(play.relay.poll_action(), Some(Action::Emit(told)) if told == step));
     play.finish(0, Finish::Stop);
-    assert_eq!(play.moves(), "emit:Stop");
+    assert_eq!(play.moves(), "");
     play.signal(0, Signal::Ended);
-    assert_eq!(play.moves(), "drop0:ok close:complete");
+    assert_eq!(play.moves(), "emit:Stop drop0:ok close:complete");
     assert_eq!(play.wakes_after(), None);
 }
 
@@ -146,12 +146,27 @@ fn what_comes_after_every_choice_finished_changes_nothing() {
         let mut play = setup(&["a", "b"]).begin();
         play.sent(0).text(0, "Hi").finish(0, Finish::Stop).moves();
         play.fail(0, kind);
-        assert_eq!(play.moves(), "drop0:ok close:complete");
+        assert_eq!(play.moves(), "emit:Stop drop0:ok close:complete");
     }
     let mut play = setup(&["a", "b"]).begin();
     play.sent(0).text(0, "Hi").finish(0, Finish::Stop).moves();
     play.pass(secs(1));
-    assert_eq!(play.moves(), "drop0:ok close:complete");
+    assert_eq!(play.moves(), "emit:Stop drop0:ok close:complete");
+}
+
+#[test]
+fn a_finish_that_something_follows_is_none_and_the_last_one_holds() {
+    let mut play = setup(&["a", "b"]).begin();
+    play.sent(0).text(0, "One").finish(0, Finish::Stop).pass(ms(900));
+    play.text(0, " two").finish(0, Finish::Stop).pass(ms(900)).finish(0, Finish::Length);
+    assert_eq!(play.moves(), "open0:a emit:\"One\" emit:\" two\"");
+    play.signal(0, Signal::Ended);
+    assert_eq!(play.moves(), "emit:Length drop0:ok close:complete");
+
+    // A death after what followed is a death in mid-turn.
+    let mut play = setup(&["a", "b"]).begin();
+    play.sent(0).text(0, "One").finish(0, Finish::Stop).text(0, " two").fail(0, Kind::Reset);
+    assert_eq!(play.moves(), "open0:a emit:\"One\" emit:\" two\" drop0:failed open1:b");
 }
 
 #[test]

@@ -200,7 +200,7 @@ fn a_slow_leader_that_finishes_or_recovers_wins_with_what_was_held() {
     let mut play = paced();
     play.pass(secs(3)).text(0, " held").moves();
     play.finish(0, Finish::Stop);
-    assert_eq!(play.moves(), "drop1:superseded emit:\" held\"+Stop");
+    assert_eq!(play.moves(), "drop1:superseded emit:\" held\"");
 
     let mut play = paced();
     play.pass(secs(3)).text(0, " held").moves();

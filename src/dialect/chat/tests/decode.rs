@@ -149,7 +149,7 @@ fn errors_are_seen_before_anything_else() {
             finish("error").replace("\"choices\"", r#""error":{"code":429,"message":"slow"},"choices""#),
             Kind::RateLimited,
         ),
-        (text.replace("\"choices\"", r#""x_groq":{"error":"over capacity"},"choices""#), Kind::ServerError),
+        (text.replace("\"choices\"", r#""x_groq":{"error":"over capacity"},"choices""#), Kind::Overloaded),
         (
             r#"{"error":{"code":400,"message":"context too large","type":"exceed_context_size_error"}}"#.to_owned(),
             Kind::ContextTooLong,
@@ -204,7 +204,7 @@ fn how_streams_end() {
         (vec![&*role, &stop, "[DONE]"], Ok("finish Stop")),
         (vec![&*text, &stop], Ok("finish Stop")),
         (vec![&*text, "[DONE]"], Ok("finish Stop")),
-        (vec![&*text, &stop, &finish("length"), &text, "[DONE]", &text], Ok("finish Stop")),
+        (vec![&*text, &stop, &finish("length"), &text, "[DONE]", &text], Ok("text x")),
         (vec![&*text, &finish("eos_token")], Ok("finish Stop")),
         (vec![&*text, &finish("weird")], Ok("finish Other(\"weird\")")),
     ] {
@@ -213,8 +213,48 @@ fn how_streams_end() {
             Ok(last) => assert!(end.is_ok() && words.last().unwrap() == last, "{words:?} {end:?}"),
             Err(kind) => assert_eq!(end.unwrap_err().kind, kind, "{events:?}"),
         }
-        assert!(words.iter().filter(|w| w.starts_with("finish")).count() <= 1);
     }
+}
+
+#[test]
+fn a_finish_is_the_last_word_only_if_nothing_follows() {
+    let with = |content: &str, word: &str| {
+        delta(content).replace("\"finish_reason\":null", &format!("\"finish_reason\":\"{word}\""))
+    };
+    let one = with(r#"{"content":"One"}"#, "null");
+    let (words, end) = told(&[&one, &with(r#"{"content":" two"}"#, "None"), &finish("stop"), "[DONE]"]);
+    assert_eq!(
+        (words, end),
+        (vec!["text One".to_owned(), "text  two".to_owned(), "finish Stop".to_owned()], Ok(Flow::Done))
+    );
+    let (words, _) = told(&[&with(r#"{"content":"One"}"#, "stop"), &with(r#"{"content":" two"}"#, "length"), "[DONE]"]);
+    assert_eq!(words, ["text One", "finish Stop", "text  two", "finish Length"]);
+    assert_eq!(told(&[&one, &finish("not_finished")]).1.unwrap_err().kind, Kind::Truncated);
+    let malformed = told(&[&one, &finish("function_call_filter: MALFORMED_FUNCTION_CALL"), "[DONE]"]).1.unwrap_err();
+    assert_eq!(malformed.kind, Kind::Malformed);
+}
+
+#[test]
+fn a_call_whose_arguments_go_on_after_a_finish_is_one_call() {
+    let stop = |entries: &str| tools(entries).replace("\"finish_reason\":null", "\"finish_reason\":\"stop\"");
+    let open = stop(r#"{"index":0,"id":"c","function":{"name":"f","arguments":"{\"a\":"}}"#);
+    let rest = stop(r#"{"index":0,"function":{"arguments":"1}"}}"#);
+    for end in [vec!["[DONE]"], vec![]] {
+        let (words, ended) = told(&[&[&*open, &rest], &end[..]].concat());
+        assert!(ended.is_ok(), "{words:?} {ended:?}");
+        assert_eq!(words.iter().filter(|word| word.starts_with("open")).count(), 1, "{words:?}");
+        assert!(words.last().unwrap().starts_with("finish"), "{words:?}");
+    }
+}
+
+#[test]
+fn reasoning_under_any_name_is_reasoning_and_goes_on_as_it_came() {
+    let (steps, _) = steps(
+        &[&delta(r#"{"reasoning_text":"hm"}"#), &delta(r#"{"thinking_signature":"s","effort_of_reasoning":1}"#)],
+        1,
+    );
+    assert!(steps[0].events.contains(&Event::Reasoning { choice: 0, text: "hm".to_owned() }));
+    assert!(steps[0].raw.is_some() && !steps[1].is_progress());
 }
 
 #[test]

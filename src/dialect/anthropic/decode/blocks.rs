@@ -1,8 +1,8 @@
 //! The content blocks of a Messages stream: what is open, and what its pieces say.
 
-use super::decode::{Decoder, extra, malformed};
-use super::surrogates::{self, Edges};
+use super::{Decoder, extra, malformed};
 use crate::bounds::Excess;
+use crate::dialect::anthropic::surrogates::{self, Edges};
 use crate::event::{Event, Place, Step};
 use crate::failure::{Failure, Kind, Stage};
 use serde_json::{Map, Value};
