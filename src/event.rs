@@ -222,8 +222,8 @@ impl Event {
             | Self::Signature { choice, .. }
             | Self::Finish { choice, .. } => Some(*choice),
             Self::Extra(extra) => match extra.place {
-                Place::Delta(choice) | Place::Choice(choice) => Some(choice),
-                Place::Top | Place::Whole => None,
+                Place::Delta(choice) | Place::Choice(choice) | Place::Call { choice, .. } => Some(choice),
+                Place::Top | Place::Whole | Place::Names => None,
             },
             Self::Alive | Self::Identity(_) | Self::Thinking(_) | Self::Usage(_) => None,
         }

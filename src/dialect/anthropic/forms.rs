@@ -3,7 +3,7 @@
 //! Ids of calls are always put into the API's alphabet: a conversation that another provider led has that one's. The
 //! rest is what the target's refusals taught.
 
-use super::upstream::Dropped;
+use super::dropped::Dropped;
 use crate::chat::modality::{Modalities, Modality};
 use crate::dialect::ids::Ids;
 use crate::failure::CallIds;
