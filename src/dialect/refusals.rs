@@ -77,7 +77,9 @@ fn judge(report: &Report, stage: Stage, waits: bool, retry_at: Option<RetryAt>, 
     let (kind, by_words) = case.kind();
     let mut failure = Failure::new(kind, stage);
     failure.by_words = by_words;
-    if matches!(kind, Kind::BadRequest | Kind::Repairable)
+    // A local server that was given no projector for pictures fails with 500.
+    let lacks = kind == Kind::ServerError && report.words.contains("mmproj");
+    if (lacks || matches!(kind, Kind::BadRequest | Kind::Repairable))
         && let Some(remedy) = way(&report.said)
     {
         failure.kind = Kind::Repairable;
