@@ -86,7 +86,7 @@ async fn whatever_one_tenant_writes_nobody_elses_turns_change() {
     let (first, second) = (echoing().await, echoing().await);
     let text = format!(
         "[connections.a]\ndialect = \"chat\"\nbase_url = \"{}\"\n[connections.b]\ndialect = \"chat\"\nbase_url = \"{}\"\n\
-         [levels.main]\nchain = [{{ connection = \"a\", model = \"m\" }}, {{ connection = \"b\", model = \"m\" }}]\n\
+         [levels.main]\nchain = [{{ connection = \"a\", model = \"m\" }}, {{ connection = \"b\", model = \"m\" }}]\nretries = 0\n\
          [tenants.alice]\nkeys = [{{ sha256 = \"{}\" }}]\n[tenants.bob]\nkeys = [{{ sha256 = \"{}\" }}]\n",
         first.url(),
         second.url(),
@@ -115,7 +115,7 @@ async fn one_request_changes_nothing_where_there_are_no_tenants() {
     let (first, second) = (echoing().await, echoing().await);
     let text = format!(
         "[connections.a]\ndialect = \"chat\"\nbase_url = \"{}\"\n[connections.b]\ndialect = \"chat\"\nbase_url = \"{}\"\n\
-         [levels.main]\nchain = [{{ connection = \"a\", model = \"m\" }}, {{ connection = \"b\", model = \"m\" }}]\n",
+         [levels.main]\nchain = [{{ connection = \"a\", model = \"m\" }}, {{ connection = \"b\", model = \"m\" }}]\nretries = 0\n",
         first.url(),
         second.url()
     );

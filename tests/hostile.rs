@@ -96,7 +96,8 @@ async fn a_schema_decides_who_answers_and_a_hostile_one_stops_nobody() {
     ];
     for schema in hostile {
         let begun = Instant::now();
-        let (heard, other) = tokio::join!(house.chat(&asking(&schema)), async {
+        let body = asking(&schema);
+        let (heard, other) = tokio::join!(house.chat(&body), async {
             house.chat(&json!({"model": "other"})).await.assert_whole("a turn beside it");
             begun.elapsed()
         });
@@ -127,7 +128,8 @@ async fn a_request_is_measured_by_what_it_takes_and_not_by_its_bytes() {
 #[tokio::test]
 async fn where_turns_grow_past_what_there_is_the_largest_is_ended_and_others_are_not() {
     let house = house("[server]\nbuffer = \"16MiB\"\n", Grows, Says("well")).await;
-    let growing = house.chat(&json!({}));
+    let body = json!({});
+    let growing = house.chat(&body);
     let others = async {
         for _ in 0..50 {
             house.chat(&json!({"model": "other"})).await.assert_whole("a turn beside it");

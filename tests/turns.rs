@@ -13,7 +13,7 @@
 use segue::chat::DialectId;
 use segue::chat::modality::Modalities;
 use segue::event::{Event, Finish, Signal};
-use segue::failure::Failure;
+use segue::failure::Declined;
 use segue::relay::journal::End;
 use segue::relay::{Checked, Open, Outcome, Policy};
 use segue::rig::random;
@@ -102,7 +102,7 @@ struct Tally {
 struct Odd;
 
 impl Host for Odd {
-    fn ask(&mut self, _: &Open, _: Instant) -> Result<(), Box<Failure>> {
+    fn ask(&mut self, _: &Open, _: Instant) -> Result<(), Declined> {
         Ok(())
     }
 

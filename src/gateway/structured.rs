@@ -71,8 +71,12 @@ fn judge(format: &Format, answer: &str, is_json: &AtomicBool) -> Checked {
         Format::Json if answer.trim_start().starts_with('{') => Checked::Fits,
         Format::Json => Checked::Differs,
         Format::Schema { schema, .. } => {
-            if LARGEST < json::shape(answer.as_bytes()).heap {
+            let shape = json::shape(answer.as_bytes());
+            if LARGEST < shape.heap {
                 return Checked::Unsure("the answer is too large to be checked against its schema");
+            }
+            if json::DEEPEST < shape.depth {
+                return Checked::Unsure("the answer is nested too deeply to be checked");
             }
             let Ok(value) = serde_json::from_str(answer) else { return Checked::Differs };
             match schema::check(schema, &value, Budget::default()) {

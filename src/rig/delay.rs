@@ -2,7 +2,7 @@
 
 use super::seed::Dice;
 use super::span;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de};
 use std::time::Duration;
 
 /// A waiting time, or how to draw one. In a file: `"20ms"`, `["20ms", "2s"]` or
@@ -41,6 +41,7 @@ pub enum Draw {
         #[serde(with = "span")]
         median: Duration,
         /// The deviation of the logarithm; 0.5 is calm, 1.5 wild.
+        #[serde(deserialize_with = "number")]
         sigma: f64,
     },
     /// A heavy tail.
@@ -49,8 +50,15 @@ pub enum Draw {
         #[serde(with = "span")]
         min: Duration,
         /// The less, the heavier; below 1 there is no mean.
+        #[serde(deserialize_with = "number")]
         alpha: f64,
     },
+}
+
+/// A number that was read ahead, as those of an untagged value are: then JSON's comes as its digits.
+fn number<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    let number = serde_json::Number::deserialize(from)?;
+    number.as_f64().ok_or_else(|| de::Error::custom("expected a number"))
 }
 
 // === impl Delay ===

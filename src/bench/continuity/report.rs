@@ -15,7 +15,9 @@ use super::judge::model::Agreement;
 use super::manifest::Shape;
 use super::score::{Kept, Score, System, Timed};
 use crate::bench::machine::Machine;
-use serde::{Deserialize, Serialize};
+use serde::de::{self, DeserializeOwned};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
 
 /// A whole run.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,6 +87,7 @@ struct Measured {
 
 /// One half of a trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(bound(deserialize = "T: DeserializeOwned"))]
 struct Half<T> {
     shape: Shape,
     systems: Vec<Named<T>>,
@@ -94,11 +97,22 @@ struct Half<T> {
     notes: Vec<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 struct Named<T> {
     name: String,
     #[serde(flatten)]
     of: T,
+}
+
+// By hand: where fields are flattened, numbers come as their digits, which no `f64` reads.
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Named<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let mut fields = Map::<String, Value>::deserialize(from)?;
+        let name = fields.shift_remove("name").ok_or_else(|| de::Error::missing_field("name"))?;
+        let name = serde_json::from_value(name).map_err(de::Error::custom)?;
+        let of = serde_json::from_value(Value::Object(fields)).map_err(de::Error::custom)?;
+        Ok(Self { name, of })
+    }
 }
 
 /// The report as JSON.

@@ -84,7 +84,7 @@ fn while_an_answer_is_checked_its_provider_is_not_silent_and_may_go() {
     let mut play = structured();
     play.sent(0).text(0, "{}").finish(0, Finish::Stop).fail(0, Kind::Reset).pass(secs(200));
     assert_eq!(play.moves(), "open0:a check0");
-    assert_eq!(play.checked(0, Checked::Fits).moves(), "emit:\"{}\"+Stop drop0:ok close:complete");
+    assert_eq!(play.checked(0, Checked::Fits).moves(), "emit:\"{}\" emit:Stop drop0:ok close:complete");
     let mut play = structured();
     play.sent(0).text(0, "{}").finish(0, Finish::Stop).pass(secs(300));
     assert_eq!(play.moves(), "open0:a check0 drop0:cancelled close:Deadline(nothing)");
@@ -94,7 +94,7 @@ fn while_an_answer_is_checked_its_provider_is_not_silent_and_may_go() {
 fn an_answer_of_which_nothing_could_be_said_is_told_and_that_is_in_the_journal() {
     let mut play = structured();
     play.sent(0).text(0, "{}").finish(0, Finish::Stop).checked(0, Checked::Unsure("why"));
-    assert_eq!(play.moves(), "open0:a check0 emit:\"{}\"+Stop");
+    assert_eq!(play.moves(), "open0:a check0 emit:\"{}\"");
     assert_eq!(play.journal().attempts[0].unsure, Some("why"));
 }
 
@@ -141,22 +141,26 @@ fn thinking_of_which_nothing_is_shown_is_told_when_its_attempt_leads() {
 fn a_call_that_was_cut_is_not_handed_on_as_a_whole_one() {
     let cut = |play: &mut Play, reason| {
         play.sent(0).say(0, open("f")).say(0, args("{\"q\":\"par")).say(0, close()).finish(0, reason);
-        play.moves()
+        play.signal(0, Signal::Ended).moves()
     };
     assert_eq!(cut(&mut setup(&["a", "b"]).begin(), Finish::ToolCalls), "open0:a drop0:failed open1:b");
     assert_eq!(
         cut(&mut setup(&["a", "b"]).begin(), Finish::Length),
-        "open0:a emit:call:f+args\"{\\\"q\\\":\\\"par\"+called+Length",
+        "open0:a emit:call:f+args\"{\\\"q\\\":\\\"par\"+called emit:Length drop0:ok close:complete",
         "the model's own word is honest"
     );
     assert_eq!(
         cut(&mut setup(&["a"]).begin(), Finish::ToolCalls),
-        "open0:a emit:call:f emit:args\"{\\\"q\\\":\\\"par\" emit:called emit:Length",
+        "open0:a emit:call:f emit:args\"{\\\"q\\\":\\\"par\" emit:called emit:Length drop0:ok close:complete",
         "nobody could make it whole"
     );
     let mut empty = setup(&["a", "b"]).begin();
-    empty.sent(0).say(0, open("f")).say(0, close()).finish(0, Finish::ToolCalls);
-    assert_eq!(empty.moves(), "open0:a emit:call:f+called+ToolCalls", "a call may have no arguments");
+    empty.sent(0).say(0, open("f")).say(0, close()).finish(0, Finish::ToolCalls).signal(0, Signal::Ended);
+    assert_eq!(
+        empty.moves(),
+        "open0:a emit:call:f+called emit:ToolCalls drop0:ok close:complete",
+        "a call may have no arguments"
+    );
 }
 
 #[test]

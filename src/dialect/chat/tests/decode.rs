@@ -77,6 +77,7 @@ fn deltas_are_sets_of_fields() {
         &finish("stop"),
     ]);
     let expected = [
+        "extra Names {\"reasoning\":\"reasoning\"}",
         "reasoning a",
         "reasoning b",
         "reasoning c",

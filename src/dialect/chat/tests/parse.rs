@@ -98,7 +98,7 @@ fn what_is_wrong_is_told_with_its_place() {
         (json!({ "n": 129 }), "n"),
         (json!({ "stop": [1] }), "stop"),
         (json!({ "stream": "yes" }), "stream"),
-        (json!({ "max_tokens": -1 }), "max_tokens"),
+        (json!({ "max_tokens": "many" }), "max_tokens"),
         (json!({ "temperature": "hot" }), "temperature"),
         (json!({ "stream_options": true }), "stream_options"),
         (json!({ "response_format": { "type": "json_schema" } }), "response_format.json_schema.schema"),

@@ -53,6 +53,7 @@ fn read(bytes: &[u8], usage: bool) -> Vec<Message> {
             let piece = |name: &str| delta.get(name).and_then(Value::as_str).unwrap_or_default();
             message.text.push_str(piece("content"));
             message.reasoning.push_str(piece("reasoning_content"));
+            message.reasoning.push_str(piece("reasoning"));
             for call in delta.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
                 let at = usize::try_from(call["index"].as_u64().unwrap()).unwrap();
                 let first = at == message.calls.len();
