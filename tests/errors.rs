@@ -41,7 +41,7 @@ fn says(heard: &Heard, status: u16, words: &[&str]) {
 async fn a_malformed_body_is_answered_with_its_place() {
     let house = house("").await;
     says(&post(&house, "/v1/chat/completions", "{\"model\": ").await, 400, &["JSON", "line 1"]);
-    says(&post(&house, "/v1/chat/completions", "{}").await, 400, &["model"]);
+    says(&post(&house, "/v1/chat/completions", "{}").await, 400, &["messages"]);
     says(&post(&house, "/v1/chat/completions", r#"{"model":"main"}"#).await, 400, &["messages"]);
     let odd = r#"{"model":"main","messages":[{"role":"user","content":"a"},{"role":"wizard","content":"b"}]}"#;
     says(&post(&house, "/v1/chat/completions", odd).await, 400, &["messages[1].role", "assistant"]);

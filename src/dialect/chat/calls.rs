@@ -243,6 +243,11 @@ impl Calls {
             let next = call.json.whole && !args.is_empty() && !call.is_placeholder() && args.trim() != call.trimmed();
             return if unnamed || (same && !next) { Where::At(at) } else { Where::New };
         }
+        // What a call holds besides may come when another is open already.
+        if let Some(at) = index.filter(|_| args.is_empty()).and_then(|i| calls.iter().rposition(|c| c.index == Some(i)))
+        {
+            return Where::At(at);
+        }
         let closed_here = || index.and_then(|i| calls.iter().rposition(|c| c.index == Some(i)));
         match open_here().or_else(closed_here).or_else(|| calls.len().checked_sub(1)) {
             Some(at) => Where::At(at),
