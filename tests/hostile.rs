@@ -110,9 +110,9 @@ async fn a_schema_decides_who_answers_and_a_hostile_one_stops_nobody() {
 #[tokio::test]
 async fn a_request_is_measured_by_what_it_takes_and_not_by_its_bytes() {
     let house =
-        house("[server]\nbuffer = \"32MiB\"\n[limits]\nmax_values = 100000\n", Says("well"), Says("well")).await;
+        house("[server]\nbuffer = \"32MiB\"\n[limits]\nmax_values = 200000\n", Says("well"), Says("well")).await;
     let many = |count: usize| json!({"x": Value::from(vec![json!([[]]); count])});
-    let heard = house.chat(&many(60_000)).await;
+    let heard = house.chat(&many(120_000)).await;
     assert_eq!((heard.status, &heard.body["error"]["code"]), (400, &json!("too_much")), "{heard:?}");
     assert!(heard.body["error"]["message"].as_str().unwrap().contains("max_values"));
     let heard = house.chat(&many(45_000)).await;
@@ -127,7 +127,7 @@ async fn a_request_is_measured_by_what_it_takes_and_not_by_its_bytes() {
 
 #[tokio::test]
 async fn where_turns_grow_past_what_there_is_the_largest_is_ended_and_others_are_not() {
-    let house = house("[server]\nbuffer = \"16MiB\"\n", Grows, Says("well")).await;
+    let house = house("[server]\nbuffer = \"16MiB\"\nmax_body = \"8MiB\"\n", Grows, Says("well")).await;
     let body = json!({});
     let growing = house.chat(&body);
     let others = async {

@@ -1,6 +1,6 @@
 //! The built program under a flood, watched from outside: requests that are small as text and large as values, answers
 //! of one-byte pieces without an end. Its memory stays under half a gigabyte, and other turns are exact.
-#![expect(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, reason = "a test's panic is its report")]
+#![expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test's panic is its report")]
 
 mod support;
 
@@ -149,12 +149,16 @@ async fn a_flood_of_dear_requests_and_endless_answers_takes_no_more_than_it_may(
         writeln!(told, "kind {kind}: {heard:?}").unwrap();
     }
     let (_, peak) = memory(gateway.id());
-    tokio::time::sleep(Duration::from_secs(2)).await;
-    let (kept, _) = memory(gateway.id());
+    // Pages go back when the allocator next looks, which is some seconds later.
+    let patience = Instant::now() + Duration::from_secs(30);
+    let mut kept = memory(gateway.id()).0;
+    while kept >= MOST / 4 && Instant::now() < patience {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        kept = memory(gateway.id()).0;
+    }
     let told = format!("{exact} exact; peak {} MiB, afterwards {} MiB\n{told}", peak >> 20, kept >> 20);
     assert!(peak < MOST, "{told}");
     assert!(kept < MOST / 4, "{told}");
     assert!(exact > 10, "{told}");
-    eprintln!("{told}");
     assert_eq!(gateway.stop(), Some(0));
 }

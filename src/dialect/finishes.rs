@@ -11,7 +11,7 @@ pub(super) fn is_none(word: &str) -> bool {
 /// The failure that a finish reason tells, if its word is one of failing.
 pub(super) fn failure(word: &str) -> Option<Kind> {
     let word = word.to_ascii_lowercase();
-    FAILURES.iter().find(|(part, _)| word.contains(part)).map(|(_, kind)| *kind)
+    FAILING.iter().find(|(part, _)| word.contains(part)).map(|(_, kind)| *kind)
 }
 
 /// In any case of letters.
@@ -28,7 +28,7 @@ const NONE: [&str; 9] = [
 ];
 
 /// Parts of words; the first that is met holds.
-const FAILURES: [(&str, Kind); 13] = [
+const FAILING: [(&str, Kind); 13] = [
     ("malformed", Kind::Malformed),
     ("unexpected", Kind::Malformed),
     ("invalid", Kind::Malformed),

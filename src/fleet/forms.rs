@@ -83,6 +83,7 @@ const MEMORY: Duration = Duration::from_secs(3600);
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::disallowed_methods, reason = "a start for a clock that is moved by hand")]
     use super::*;
     use crate::chat::DialectId;
     use crate::failure::Remedy;

@@ -24,6 +24,7 @@ const OURS: [&str; 6] =
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test's panic is its report")]
     use super::*;
     use crate::chat::DialectId;
     use crate::chat::modality::Modality;

@@ -4,7 +4,7 @@
 //! reasoning, held tool calls, held structured output. Whatever is changed here loses its `raw` form.
 
 use super::calls::{Differs, Replay};
-use super::object::Object;
+use super::structure::Object;
 use crate::event::{self, Event, Extra, Finish, Place, Step};
 use crate::failure::{Failure, Kind, Stage};
 use crate::routing::Delivery;

@@ -145,6 +145,7 @@ fn least(a: Option<u64>, b: Option<u64>) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test's panic is its report")]
     use super::*;
     use crate::chat::modality::Modality;
 

@@ -29,6 +29,7 @@ mod headers;
 pub mod http;
 mod hush;
 mod lanes;
+mod linger;
 mod names;
 
 /// A call to a provider: everything an attempt needs on the wire.

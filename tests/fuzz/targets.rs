@@ -6,7 +6,7 @@ use segue::bounds::Bounds;
 use segue::chat::{DialectId, Request};
 use segue::dialect::{self, Encode, End, Expect, Flow, Refusal};
 use segue::event::{Step, Usage};
-use segue::failure::Failure;
+use segue::failure::{Failure, Said};
 use segue::routing::Target as Model;
 use segue::sse::{self, Item};
 use segue::store::{Conversation, replay, told::Told};
@@ -119,7 +119,7 @@ fn body(id: DialectId, input: &[u8]) {
 fn bounded(failure: &Failure) {
     let said = &failure.said;
     for words in [&said.message, &said.code, &said.r#type, &said.param] {
-        assert!(words.len() <= 4096, "{} bytes of words", words.len());
+        assert!(words.len() <= Said::HEARD, "{} bytes of words", words.len());
     }
 }
 

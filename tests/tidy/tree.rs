@@ -19,9 +19,13 @@ pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
+/// Folders beside the dialects that hold what they have in common.
+const COMMON: [&str; 2] = ["refusals", "repair"];
+
 pub(crate) fn dialects() -> Vec<String> {
     let entries = fs::read_dir(root().join("src/dialect")).unwrap().map(Result::unwrap);
-    entries.filter(|e| e.path().is_dir()).map(|e| e.file_name().into_string().unwrap()).collect()
+    let folders = entries.filter(|e| e.path().is_dir()).map(|e| e.file_name().into_string().unwrap());
+    folders.filter(|name| !COMMON.contains(&name.as_str())).collect()
 }
 
 /// Every file of the repository, from its root; not what is built or installed beside it.

@@ -31,8 +31,9 @@ const fn rule(kind: Kind, at: RangeInclusive<u16>, codes: &'static [&'static str
     Rule { kind, at, weak: false, codes, numbers: &[], words }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "a row of the table reads better so")]
 const fn numbered(rule: Rule, numbers: &'static [&'static str]) -> Rule {
-    Rule { kind: rule.kind, at: CLIENT, weak: rule.weak, codes: rule.codes, numbers, words: rule.words }
+    Rule { at: CLIENT, numbers, ..rule }
 }
 
 /// The rows, in the order in which they are asked.

@@ -15,9 +15,9 @@ pub(super) enum Word {
     /// One of the first, and closely after it one of the second.
     Then(&'static [&'static str], &'static [&'static str]),
     /// One of these.
-    Any(&'static [Word]),
+    Any(&'static [Self]),
     /// The first, and none of the second.
-    Not(&'static Word, &'static [&'static str]),
+    Not(&'static Self, &'static [&'static str]),
 }
 
 // === impl Words ===

@@ -1,3 +1,5 @@
+//! Refusals in the words of many vendors, and the way out that each names.
+
 use super::*;
 
 fn read(message: &str) -> Option<Remedy> {

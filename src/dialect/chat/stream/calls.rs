@@ -108,16 +108,15 @@ impl Stream {
             return;
         }
         match self.told(choice, call) {
-            Some((at, _)) => {
-                if self.field(choice, CALLS, out) {
-                    let _ = write!(out, "\"tool_calls\":[{{\"index\":{at}");
-                    for (name, value) in fields {
-                        out.put_u8(b',');
-                        json::member(name, value, out);
-                    }
-                    out.put_slice(b"}]");
+            Some((at, _)) if self.field(choice, CALLS, out) => {
+                let _ = write!(out, "\"tool_calls\":[{{\"index\":{at}");
+                for (name, value) in fields {
+                    out.put_u8(b',');
+                    json::member(name, value, out);
                 }
+                out.put_slice(b"}]");
             }
+            Some(_) => {}
             None if self.calls.len() < STASHED => self.calls.push((choice, call, fields.clone())),
             None => {}
         }
