@@ -233,7 +233,7 @@ impl Plan {
     }
 
     /// Takes back that an attempt at `index` was opened: it was refused for its form, and is made again in another. A
-    /// seat does so [`REPAIRS`] times at most. `false`: no more.
+    /// seat does so `REPAIRS` times at most. `false`: no more.
     pub fn repair(&mut self, index: usize) -> bool {
         let seat = &mut self.seats[index];
         let may = seat.repairs < REPAIRS;
