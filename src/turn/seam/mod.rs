@@ -86,6 +86,8 @@ impl Seam {
     /// The delivered text ends in `owed` white space that the target was not given; what the continuation repeats of it
     /// at its start is dropped.
     pub fn trimmed(owed: &str) -> Self {
+        // Nobody repeats more white space than this, and each piece is compared with all of it.
+        let owed = &owed[owed.ceil_char_boundary(owed.len().saturating_sub(OWED))..];
         Self { state: State::owed(owed), decided: "trimmed", steps: 0 }
     }
 
@@ -263,6 +265,9 @@ impl Owed {
         text[shape::known_white(&self.white, white)..].to_owned()
     }
 }
+
+/// The most bytes of owed white space that are compared.
+const OWED: usize = 240;
 
 // === impl Rejected ===
 
