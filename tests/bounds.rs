@@ -15,6 +15,9 @@ use serde_json::{Value, json};
 const BOUNDS: Bounds =
     Bounds { depth: 12, values: 300, messages: 4, parts: 6, tools: 3, stops: 2, choices: 2, calls: 3 };
 
+/// Who reads, the bound and the field that it names, how many are allowed, and a request with so many.
+type Row<'a> = (DialectId, &'a str, &'a str, usize, &'a dyn Fn(usize) -> Value);
+
 #[test]
 fn a_request_over_a_bound_is_refused_by_name_and_one_at_it_is_served() {
     let message = json!({ "role": "user", "content": "a" });
@@ -22,7 +25,7 @@ fn a_request_over_a_bound_is_refused_by_name_and_one_at_it_is_served() {
     let deep = |n: usize| (0..n).fold(json!(1), |inner, _| json!([inner]));
     let chat_tool = json!({ "type": "function", "function": { "name": "f" } });
     let tool = json!({ "name": "f", "input_schema": {} });
-    let rows: [(DialectId, &str, &str, usize, &dyn Fn(usize) -> Value); 11] = [
+    let rows: [Row<'_>; 11] = [
         (DialectId::Chat, "max_messages", "messages", 4, &|n| json!({ "messages": vec![message.clone(); n] })),
         (DialectId::Chat, "max_parts", "messages", 6, &|n| json!({ "messages": parts(n) })),
         (DialectId::Chat, "max_tools", "tools", 3, &|n| json!({ "tools": vec![chat_tool.clone(); n] })),

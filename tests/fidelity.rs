@@ -1,7 +1,7 @@
 //! Between two ends of one dialect nothing is lost: each field of a request, at every depth, and each digit of its numbers
 //! reaches the provider, and what a provider says beside the documented fields reaches the client, before a splice and
 //! behind it.
-#![expect(clippy::expect_used, reason = "a test's panic is its report")]
+#![expect(clippy::expect_used, clippy::panic, reason = "a test's panic is its report")]
 
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
@@ -112,7 +112,7 @@ fn what_a_messages_provider_says_of_a_call_reaches_a_messages_client() {
 // === helpers ===
 
 fn panic(body: &str, why: &str) -> ! {
-    std::panic::panic_any(format!("{body}: {why}"))
+    panic!("{body}: {why}")
 }
 
 fn value(text: &str) -> Value {

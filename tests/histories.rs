@@ -1,6 +1,6 @@
 //! Conversations that Segue's own answers made, before providers as strict as the real ones: whatever dies, is
 //! interrupted or comes late, the next request is one that they accept.
-#![expect(clippy::unwrap_used, reason = "a test's panic is its report")]
+#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "a test's panic is its report")]
 
 use axum::Router;
 use axum::body::Body;

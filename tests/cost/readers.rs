@@ -1,6 +1,7 @@
 //! Readers that know no dialect: event streams, seams, configurations.
 
 use super::measure::{MANY, PLACED, linear, report};
+use super::shapes::Shape;
 use bytes::Bytes;
 use segue::config;
 use segue::sse;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 
 #[test]
 fn an_event_stream_is_read_linearly_however_it_is_cut() {
-    let shapes: [(&str, fn(usize) -> String); 8] = [
+    let shapes: [Shape; 8] = [
         ("one long line", |n| format!("data: {}\n\n", "a".repeat(n))),
         ("a line that never ends", |n| format!("data: {}", "a".repeat(n))),
         ("many lines of one event", |n| "data: a\n".repeat(n / 8)),
@@ -40,7 +41,7 @@ fn an_event_stream_is_read_linearly_however_it_is_cut() {
 
 #[test]
 fn a_seam_is_linear_in_both_texts() {
-    let texts: [(&str, fn(usize) -> String); 12] = [
+    let texts: [Shape; 12] = [
         ("one letter", |n| "a".repeat(n)),
         ("one word", |n| "ha ".repeat(n / 3)),
         ("blanks", |n| " ".repeat(n)),
@@ -89,7 +90,7 @@ fn a_seam_is_linear_in_both_texts() {
 
 #[test]
 fn a_configuration_is_read_linearly() {
-    let shapes: [(&str, fn(usize) -> String); 7] = [
+    let shapes: [Shape; 7] = [
         ("unknown tables", |n| (0..n / 12).map(|at| format!("[t{at:06}]\n")).collect()),
         ("deep lists", |n| format!("a = {}", "[".repeat(n))),
         ("empty lists", |n| format!("a = [{}]", "[],".repeat(n / 3))),

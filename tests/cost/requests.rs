@@ -1,7 +1,7 @@
 //! What a client sends, read and written for each kind of target.
 
 use super::measure::{Dear, MANY, PLACED, linear, report};
-use super::shapes::{SHAPES, list};
+use super::shapes::{SHAPES, Shape, list};
 use super::{bounds, lifted};
 use http::HeaderMap;
 use segue::bounds::Bounds;
@@ -50,7 +50,7 @@ const ANTHROPIC: [&str; 12] = [
 ];
 
 /// Whole requests that consist of many of one thing.
-const MANY_CHAT: [(&str, fn(usize) -> String); 7] = [
+const MANY_CHAT: [Shape; 7] = [
     ("one user's messages", |_| r#"{"role":"user","content":"a"}"#.to_owned()),
     ("instructions", |_| r#"{"role":"system","content":"a"}"#.to_owned()),
     ("results without a call", |at| format!(r#"{{"role":"tool","tool_call_id":"c{at}","content":"b"}}"#)),
