@@ -81,7 +81,6 @@ async fn ask(house: &House, key: &str, more: &Value) -> (u16, Option<String>) {
 }
 
 #[tokio::test]
-#[ignore = "the readers of refusals do not say yet what they know by words alone"]
 async fn whatever_one_tenant_writes_nobody_elses_turns_change() {
     let (first, second) = (echoing().await, echoing().await);
     let text = format!(

@@ -61,7 +61,7 @@ pub(crate) fn linear<I>(
             (.., true) if round + 1 == ROUNDS => {
                 let (huge, _) = make(16 * size);
                 let h = (0..3).map(|_| measure(&huge).time).min().unwrap_or_default();
-                if h <= s.time.max(LEAST_TIME) * FACTOR * FACTOR {
+                if h <= s.time.max(LEAST_TIME) * FACTOR * FACTOR || h <= l.time * WORSE {
                     return None;
                 }
                 Some("takes more than five times as long for four times the input, and so on")
@@ -110,6 +110,10 @@ const ROUNDS: u32 = 8;
 
 /// Four times the input may cost so many times as much.
 const FACTOR: u32 = 5;
+
+/// What takes longer than its input explains gets worse with its size: of a cost of `a·n + b·n²` that is five times as much
+/// at `4n`, another four times the input makes more than seven times as much; of one that is linear, about four.
+const WORSE: u32 = 7;
 
 /// What is faster than this is told from nothing by chance alone.
 const LEAST_TIME: Duration = Duration::from_micros(300);
