@@ -103,7 +103,8 @@ impl Case {
     /// The first provider dies so at this token, and the turn takes another.
     fn dying(mut self, at: usize, how: Break) -> Self {
         if how == Break::Silence {
-            self.first = "timeouts = { stall = \"400ms\" }";
+            // Inside a call it is the limit for thinking that holds.
+            self.first = "timeouts = { stall = \"400ms\", thinking = \"400ms\" }";
         }
         self.scripts[0] = self.scripts[0].clone().breaking(at, how);
         if let Expect::Answer { attempts, spliced, text, .. } = &mut self.expect {
