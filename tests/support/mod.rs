@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test's panic is its report")]
 #![expect(dead_code, reason = "every test takes what it needs of it")]
 
+pub(crate) mod attacks;
 pub(crate) mod attempt;
 pub(crate) mod h2;
 pub(crate) mod house;
