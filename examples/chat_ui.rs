@@ -8,7 +8,7 @@
 mod stage;
 
 use clap::Parser;
-use segue::gateway::record::TurnRecord;
+use segue::record::TurnRecord;
 use segue::rig::mock;
 use segue::rig::origin::Scripts;
 use segue::rig::script::{Break, Script, Wrong};
@@ -71,7 +71,14 @@ fn told(record: &TurnRecord) -> String {
     let attempts: Vec<String> = record
         .attempts
         .iter()
-        .map(|a| format!("{} {}{}", a.connection, a.outcome, a.failure.map(|f| format!(" ({f})")).unwrap_or_default()))
+        .map(|a| {
+            format!(
+                "{} {}{}",
+                a.connection,
+                a.outcome.name(),
+                a.failure.map(|f| format!(" ({})", f.name())).unwrap_or_default()
+            )
+        })
         .collect();
     format!(
         "     [{}; first word after {:.0} ms, longest pause {:.0} ms, spliced {} times]",

@@ -56,8 +56,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
     for record in gateway.recent(1) {
         println!("outcome {}, {} characters, spliced {} times", record.outcome, record.delivered_chars, record.splices);
         for attempt in &record.attempts {
-            let failure = attempt.failure.unwrap_or("no failure");
-            println!("  {}: opened as {}, {}, {failure}", attempt.connection, attempt.cause, attempt.outcome);
+            let failure = attempt.failure.map_or("no failure", |kind| kind.name());
+            println!(
+                "  {}: opened as {}, {}, {failure}",
+                attempt.connection,
+                attempt.cause.name(),
+                attempt.outcome.name()
+            );
         }
     }
     Ok(())

@@ -38,7 +38,7 @@
 //! | 7 | [`server`] [`admin`] [`mod@bench`] | what listens: clients here, operators there; what is measured |
 //! | 6 | [`gateway`] | a gateway as a value; [`gateway::drive`] |
 //! | 5 | [`fleet`] [`rig`] | targets and their health, the one place with locks; faults as data |
-//! | 4 | [`upstream`] [`store`] | one attempt; conversations |
+//! | 4 | [`upstream`] [`store`] [`record`] [`telemetry`] | one attempt; conversations; what happened, and who is told; metrics |
 //! | 3 | [`relay`] [`dialect`] [`config`] | one turn; one folder per API; text in, checked values out |
 //! | 2 | [`turn`] [`routing`] | what the client has been told, and the seam; levels and chains |
 //! | 1 | [`chat`] [`event`] [`failure`] [`health`] [`json`] [`retry_after`] [`schema`] [`sse`] [`words`] | vocabulary and values |
@@ -103,7 +103,9 @@ pub mod dialect;
 pub mod relay;
 
 // One attempt; conversations.
+pub mod record;
 pub mod store;
+pub mod telemetry;
 pub mod upstream;
 
 // All targets; and providers that are made to fail.

@@ -84,7 +84,8 @@ async fn a_schema_decides_who_answers_and_a_hostile_one_stops_nobody() {
     let house = house("", Says("{\"n\":1}"), Says("well")).await;
     let wrong = house.chat(&asking(&json!({"required": ["m"]}))).await;
     assert_eq!((wrong.text.as_str(), wrong.done, wrong.errors.len()), ("{\"n\":1}", 0, 1), "{wrong:?}");
-    let failures = || house.gateway.recent(1)[0].attempts.iter().map(|a| a.failure).collect::<Vec<_>>();
+    let failures =
+        || house.gateway.recent(1)[0].attempts.iter().map(|a| a.failure.map(|kind| kind.name())).collect::<Vec<_>>();
     assert_eq!(failures(), [Some("Malformed"), Some("Malformed")]);
     let right = house.chat(&asking(&json!({"required": ["n"]}))).await;
     right.assert_whole("an answer that fits");

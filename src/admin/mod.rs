@@ -1,7 +1,11 @@
 //! The operator's side: health, circuits, turns, conversations. It has a listener of its own, so that what is said here is never
 //! reachable where clients are.
 
-use crate::gateway::{Gateway, account};
+mod metrics;
+mod turns;
+
+use crate::gateway::Gateway;
+use crate::record::account;
 use crate::server::door;
 use crate::store::Key;
 use axum::extract::{Path, Query, Request, State};
@@ -62,7 +66,10 @@ pub fn routes(gateway: Gateway, token: Option<Arc<str>>) -> Router {
         .route("/api/circuits/{connection}/{state}", post(force))
         .route("/api/circuits/journal", get(journal))
         .route("/api/reload", post(reload))
+        .route("/metrics", get(metrics::metrics))
         .route("/api/turns", get(turns))
+        .route("/api/turns/live", get(turns::live))
+        .route("/api/turns/{id}", get(turns::one))
         .route("/api/races", get(races))
         .route("/api/conversations/{id}", get(conversation).delete(forget))
         .route("/api/config", get(config))
@@ -75,7 +82,7 @@ pub fn routes(gateway: Gateway, token: Option<Arc<str>>) -> Router {
         .fallback(|| async {
             problem(
                 StatusCode::NOT_FOUND,
-                "this is the operators' side, clients ask at `server.listen`; here are /healthz, /readyz, /api/circuits, /api/circuits/journal, /api/turns, /api/races, /api/conversations/{id}, \
+                "this is the operators' side, clients ask at `server.listen`; here are /healthz, /readyz, /metrics, /api/circuits, /api/circuits/journal, /api/turns, /api/turns/live, /api/turns/{id}, /api/races, /api/conversations/{id}, \
                  /api/config, /api/workers, POST /api/reload",
             )
         })

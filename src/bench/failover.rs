@@ -7,10 +7,9 @@
 use super::stats::{Sample, Summary};
 use super::world::{Arrival, PROMPT, World};
 use crate::chat::DialectId;
-use crate::gateway::account::{self, Account};
-use crate::gateway::record::{AttemptRecord, TurnRecord, millis};
 use crate::health::breaker;
-use crate::relay::Outcome;
+use crate::record::account::{self, Account};
+use crate::record::turn::{AttemptRecord, Outcome, TurnRecord, millis};
 use crate::rig::delay::{Delay, Draw};
 use crate::rig::script::{Break, Fault, Reject, Script};
 use crate::rig::seed::Dice;
@@ -381,14 +380,10 @@ pub fn record(report: &Report) -> TurnRecord {
     TurnRecord {
         turn: String::new(),
         tenant: None,
+        key: None,
         level: "bench".into(),
-        outcome: match &report.outcome {
-            Some(Outcome::Complete(_)) => "complete",
-            Some(Outcome::Interrupted(_)) => "interrupted",
-            Some(Outcome::Failed(_)) if silent => "failed",
-            Some(Outcome::Failed(_)) => "incomplete",
-            None => "open",
-        },
+        conversation: None,
+        outcome: Outcome::of(report.outcome.as_ref(), silent),
         finish: report.is_complete().then_some("stop"),
         delivered_chars: report.text().chars().count(),
         splices: journal.splices,

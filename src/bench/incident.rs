@@ -6,9 +6,9 @@
 use super::failover::{Experiment, Latency, Policy, record};
 use super::stats::{Sample, Summary};
 use super::world::{Arrival, World};
-use crate::gateway::account::{Account, Sums};
-use crate::gateway::record::TurnRecord;
 use crate::health::breaker::{self, State, Transition};
+use crate::record::account::{Account, Sums};
+use crate::record::{Outcome, TurnRecord};
 use crate::rig::delay::Delay;
 use crate::rig::script::{Break, Fault, Reject, Script};
 use crate::rig::seed::Dice;
@@ -270,7 +270,7 @@ struct Bin {
 impl Kept {
     fn add(&mut self, (hour, bad): (usize, bool), struck: bool, exact: bool, record: &TurnRecord) {
         let bin = &mut self.hours[hour];
-        let complete = record.outcome == "complete";
+        let complete = record.outcome == Outcome::Complete;
         bin.first.extend(record.first_told_ms);
         let by_fallback = record.attempts.iter().any(|a| &*a.connection != "primary" && a.delivered_tokens > 0);
         bin.by_fallback += usize::from(by_fallback);

@@ -16,6 +16,7 @@ mod level;
 pub mod lookup;
 mod net;
 pub mod origin;
+pub mod prices;
 mod problem;
 mod quota;
 pub mod redact;

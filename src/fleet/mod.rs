@@ -166,8 +166,8 @@ impl Fleet {
         Self { inner: Arc::new(Inner { gates, journal, forms }) }
     }
 
-    /// Tells `observer` of every change of a circuit from now on, in order. It is called with a lock held: it must be
-    /// quick and must not ask the fleet.
+    /// Tells `observer` too of every change of a circuit from now on, in order. It is called with a lock held: it must
+    /// be quick and must not ask the fleet.
     pub fn observe(&self, observer: impl Fn(&Entry) + Send + Sync + 'static) {
         lock(&self.inner.journal).observe(Box::new(observer));
     }

@@ -110,6 +110,12 @@ pub(super) fn authorize(
     }
 }
 
+/// The first digits of a key's digest: they tell which key is meant, and nothing else.
+pub(super) fn mark(key: &[u8; 32]) -> Arc<str> {
+    let [a, b, c, d, ..] = key;
+    format!("{a:02x}{b:02x}{c:02x}{d:02x}").into()
+}
+
 fn equal(a: &[u8; 32], b: &[u8; 32]) -> bool {
     let difference = a.iter().zip(b).fold(0_u8, |all, (a, b)| all | (a ^ b));
     std::hint::black_box(difference) == 0

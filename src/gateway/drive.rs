@@ -12,14 +12,13 @@
 //! which must be able to end this one at once even if nobody polls it.
 
 mod ask;
+mod reach;
 mod weight;
 
 use super::buffer::Held;
 pub(crate) use super::clock::now;
 use super::conversation::Part;
-use super::place::Supersede;
-use super::record::TurnRecord;
-use super::{Inner, LiveTurn, habits, lock, refusal, repair, watch::Watchdog};
+use super::{Ended, Inner, LiveTurn, TurnRecord, habits, lock, refusal, repair, watch::Watchdog};
 use crate::chat::Request;
 use crate::dialect::{Encode, End, Refusal};
 use crate::event::{Signal, Step};
@@ -120,6 +119,8 @@ impl Drive {
         if let Some(hold) = hold {
             hold.reach(reached);
         }
+        let shown: Weak<Mutex<Engine>> = Arc::downgrade(&engine);
+        lock(&engine).gateway.open.enter(&id, shown);
         Self { engine, id, level, stream, watchdog }
     }
 
@@ -187,7 +188,9 @@ impl Drive {
 
 impl Drop for Drive {
     fn drop(&mut self) {
-        lock(&self.engine).hang_up(Why::ClientGone);
+        let mut engine = lock(&self.engine);
+        engine.hang_up(Why::ClientGone);
+        engine.gateway.open.leave(&self.id);
     }
 }
 
@@ -197,12 +200,6 @@ impl std::fmt::Debug for Drive {
             .field("turn", &self.id)
             .field("relay", &lock(&self.engine).relay)
             .finish_non_exhaustive()
-    }
-}
-
-impl Supersede for Mutex<Engine> {
-    fn supersede(&self) {
-        lock(self).hang_up(Why::Superseded);
     }
 }
 
@@ -462,15 +459,15 @@ impl Engine {
             }
             Outcome::Interrupted(_) => {}
         }
-        let journal = self.relay.journal();
-        self.gateway.troubles.learn(journal, |c| self.live.credential(c).is_some(), now());
-        self.gateway.alerts.learn(&self.relay.policy().level, journal, now());
-        self.live.permits.settle(journal_tokens(journal, self.live.estimate), now());
+        let (journal, now) = (self.relay.journal(), now());
+        self.gateway.troubles.learn(journal, |c| self.live.credential(c).is_some(), now);
+        self.live.permits.settle(journal_tokens(journal, self.live.estimate), now);
         if let Some(part) = self.part.take() {
             part.finish(&self.relay, !self.stream);
         }
-        let record = TurnRecord::of(&self.live, &self.relay);
-        self.gateway.record(record, journal);
+        let record = Arc::new(TurnRecord::of(self.live.whose(), &self.relay));
+        let level = &self.relay.policy().level;
+        self.gateway.sinks.turn(&Ended { record: &record, journal, level, now });
         self.let_go();
     }
 }

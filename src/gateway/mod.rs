@@ -3,10 +3,8 @@
 //! [`Gateway::begin`] resolves who asks for what, plans the turn, and gives a [`drive::Drive`], which is the turn
 //! under way. It knows requests and bytes but no sockets: `server` puts it behind HTTP.
 
-pub mod account;
 mod admission;
 mod affinity;
-mod alerts;
 pub mod buffer;
 pub mod caller;
 mod clock;
@@ -15,12 +13,11 @@ mod conversation;
 pub mod count;
 pub mod drive;
 mod habits;
-mod notice;
+mod open;
 mod place;
 mod plan;
 mod pool;
 mod reading;
-pub mod record;
 mod refusal;
 pub mod reload;
 mod repair;
@@ -33,28 +30,32 @@ use crate::chat::{DialectId, Request};
 use crate::config::{Config, Connection};
 use crate::dialect::{self, Reason, Refusal};
 use crate::fleet::Fleet;
-use crate::relay::journal::Journal;
+use crate::record::alerts::Alerts;
+use crate::record::notice::Log;
+use crate::record::recent::Recent;
+use crate::record::turn::Whose;
+use crate::record::{Ended, Sink, Sinks, TurnRecord};
 use crate::relay::{Relay, Why};
 use crate::store::memory::{self, Memory};
 use crate::store::view::ConversationView;
 use crate::store::{Key, Store, Unavailable};
+use crate::telemetry::Metrics;
 use crate::upstream::Upstream;
 use crate::upstream::http::Http;
 use admission::Permits;
 use affinity::Troubles;
-use alerts::Alerts;
 use buffer::{Buffer, Held};
 use caller::{Caller, Route, TenantView};
 use conversation::Part;
 use drive::Drive;
+use open::OpenTurns;
 use place::Places;
 pub(crate) use plan::NORMAL_GAP;
 use pool::Pool;
-use record::TurnRecord;
 use reload::Source;
 use room::{Room, Seat};
 use setup::{Dial, Setup};
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
@@ -70,7 +71,11 @@ struct Inner {
     setup: RwLock<Arc<Setup>>,
     dial: Box<Dial>,
     source: OnceLock<Box<Source>>,
-    recent: Mutex<VecDeque<TurnRecord>>,
+    /// Whoever is told what happens.
+    sinks: Sinks,
+    recent: Arc<Recent>,
+    metrics: Arc<Metrics>,
+    open: OpenTurns,
     room: Arc<Room>,
     /// Whoever checks structured answers.
     checkers: Pool,
@@ -81,7 +86,6 @@ struct Inner {
     store_failures: AtomicU64,
     places: Arc<Places>,
     troubles: Troubles,
-    alerts: Alerts,
     draining: AtomicBool,
     watchdog: Arc<Watchdog>,
     /// Cancelled when open turns must end.
@@ -93,6 +97,9 @@ pub(crate) struct LiveTurn {
     id: String,
     level: Arc<str>,
     tenant: Option<Arc<TenantView>>,
+    /// The first digits of its key's digest.
+    key: Option<Arc<str>>,
+    conversation: Option<Arc<str>>,
     started: SystemTime,
     /// An estimate of the prompt's tokens.
     estimate: u64,
@@ -155,12 +162,22 @@ impl Gateway {
 
     fn assemble(setup: Setup, dial: Box<Dial>, store: Arc<dyn Store>) -> Self {
         let webhook = setup.config.alerts.webhook.as_ref().map(|url| url.expose());
+        let (sinks, recent, metrics) = (Sinks::default(), Arc::<Recent>::default(), Arc::<Metrics>::default());
+        metrics.know(&setup.config);
+        // Who looks for a turn in the log finds it among the last ones: those come first.
+        let first: [Arc<dyn Sink>; 4] =
+            [Arc::clone(&recent) as _, Arc::clone(&metrics) as _, Arc::new(Log), Arc::new(Alerts::new(webhook))];
+        first.into_iter().for_each(|sink| sinks.add(sink));
+        let circuits = sinks.clone();
+        setup.fleet.observe(move |entry| circuits.circuit(entry));
         Self(Arc::new(Inner {
-            alerts: Alerts::new(webhook, &setup.fleet),
+            sinks,
+            recent,
+            metrics,
+            open: OpenTurns::default(),
             setup: RwLock::new(Arc::new(setup)),
             dial,
             source: OnceLock::new(),
-            recent: Mutex::new(VecDeque::new()),
             room: Arc::default(),
             checkers: Pool::new("check"),
             readers: Pool::new("read"),
@@ -284,7 +301,38 @@ impl Gateway {
 
     /// The turns that ended last, newest first.
     pub fn recent(&self, limit: usize) -> Vec<TurnRecord> {
-        lock(&self.0.recent).iter().rev().take(limit).cloned().collect()
+        self.0.recent.last(limit)
+    }
+
+    /// The turns that are under way, newest first, as far as they have come. One that is being worked on in this very
+    /// moment may be missing.
+    pub fn live(&self, limit: usize) -> Vec<TurnRecord> {
+        self.0.open.show(limit)
+    }
+
+    /// The turn with this id: one under way, or one of those that ended last.
+    pub fn turn(&self, id: &str) -> Option<TurnRecord> {
+        self.0.open.find(id).or_else(|| self.0.recent.find(id).map(|record| (*record).clone()))
+    }
+
+    /// What is counted.
+    pub fn metrics(&self) -> &Metrics {
+        &self.0.metrics
+    }
+
+    /// Notes that a request was refused, before or without a turn.
+    pub fn note_refusal(&self, refusal: &Refusal) {
+        self.0.sinks.refused(&refusal.code);
+    }
+
+    /// Tells `sink` of everything that happens from now on.
+    pub fn tell(&self, sink: Arc<dyn Sink>) {
+        self.0.sinks.add(sink);
+    }
+
+    /// Whoever is told what happens.
+    pub fn sinks(&self) -> &Sinks {
+        &self.0.sinks
     }
 
     /// What counts the bytes of a request for as long as it is held.
@@ -327,15 +375,6 @@ impl std::fmt::Debug for Gateway {
 // === impl Inner ===
 
 impl Inner {
-    fn record(&self, record: TurnRecord, journal: &Journal) {
-        notice::turn(&record, journal);
-        let mut recent = lock(&self.recent);
-        if recent.len() == RECENT {
-            recent.pop_front();
-        }
-        recent.push_back(record);
-    }
-
     fn setup(&self) -> Arc<Setup> {
         Arc::clone(&self.setup.read().unwrap_or_else(PoisonError::into_inner))
     }
@@ -361,6 +400,8 @@ impl LiveTurn {
             id: format!("turn_{:032x}", rand::random::<u128>()),
             level: Arc::clone(&route.level.name),
             tenant: caller.tenant.clone(),
+            key: caller.key.map(|key| caller::mark(&key)),
+            conversation: request.extensions.conversation.as_deref().map(Arc::from),
             started: SystemTime::now(),
             estimate,
             answer,
@@ -375,6 +416,19 @@ impl LiveTurn {
     /// The tenant's own credential for a connection, if it has one.
     fn credential(&self, connection: &str) -> Option<Arc<str>> {
         self.tenant.as_ref()?.credential(connection)
+    }
+
+    /// Whose turn it is, for its record.
+    fn whose(&self) -> Whose {
+        Whose {
+            turn: self.id.clone(),
+            tenant: self.tenant.as_ref().map(|tenant| Arc::clone(&tenant.name)),
+            key: self.key.clone(),
+            level: Arc::clone(&self.level),
+            conversation: self.conversation.clone(),
+            started: self.started,
+            estimate: self.estimate,
+        }
     }
 
     /// Why the turn was hung up.
@@ -408,6 +462,3 @@ pub fn speaks(id: DialectId) -> bool {
 /// The most tokens that are reserved for an answer, whatever was asked for: most answers are much shorter than they may be,
 /// and what one really takes is settled at its end.
 const RESERVED: u64 = 4096;
-
-/// How many ended turns are remembered.
-const RECENT: usize = 1000;

@@ -47,6 +47,7 @@ impl Gateway {
     pub fn reconfigure(&self, config: Config) -> Result<Changes, String> {
         let inner: &Inner = &self.0;
         // Written under the lock, so that of two reloads neither is lost.
+        inner.metrics.know(&config);
         let mut setup = inner.setup.write().unwrap_or_else(PoisonError::into_inner);
         let (next, changes): (Setup, Changes) = setup.change(config, &*inner.dial)?;
         *setup = Arc::new(next);

@@ -66,6 +66,10 @@ pub struct Attempt {
     pub generated: Tokens,
     /// What of it was told to the client.
     pub told: Tokens,
+    /// When the client was first told something of it.
+    pub told_from: Option<Instant>,
+    /// When the client was last told something of it.
+    pub told_to: Option<Instant>,
     /// It led in mid-turn, and another attempt took the lead from it: after so long a silence.
     pub overtaken: Option<Duration>,
     /// The model was seen to think.
@@ -158,6 +162,8 @@ impl Journal {
             carried,
             generated: Tokens::default(),
             told: Tokens::default(),
+            told_from: None,
+            told_to: None,
             overtaken: None,
             thought: false,
             seam: None,
@@ -199,6 +205,10 @@ impl Journal {
         if let Some(attempt) = self.attempt(id) {
             for event in &step.events {
                 attempt.told.count(event);
+            }
+            if step.is_progress() {
+                attempt.told_to = Some(now);
+                attempt.told_from.get_or_insert(now);
             }
         }
         if !step.is_progress() {

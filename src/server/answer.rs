@@ -24,7 +24,10 @@ pub(super) async fn turn(gateway: &Gateway, id: DialectId, request: Request) -> 
     let reading = Arc::from("(a request)");
     match gateway.watchdog().over(&reading, begin(gateway, id, request)).await {
         Ok(drive) => respond(gateway, id, drive).await,
-        Err(refusal) => refuse(id, &refusal),
+        Err(refusal) => {
+            gateway.note_refusal(&refusal);
+            refuse(id, &refusal)
+        }
     }
 }
 

@@ -68,7 +68,10 @@ impl House {
                 || format!("{:?}", turns.iter().map(|t| (t.outcome, t.splices, &t.attempts)).collect::<Vec<_>>());
             match &case.expect {
                 Expect::Answer { attempts: n, spliced, .. } => {
-                    check(turns.iter().all(|turn| turn.outcome == "complete"), format!("not complete: {}", told()));
+                    check(
+                        turns.iter().all(|turn| turn.outcome.name() == "complete"),
+                        format!("not complete: {}", told()),
+                    );
                     check(attempts(*n), format!("not {n} attempts each: {}", told()));
                     // A reset may overtake what was sent before it, so not every turn must have been told something.
                     let most = u32::from(*spliced);
@@ -76,11 +79,14 @@ impl House {
                     check(!spliced || turns.iter().any(|t| t.splices == 1), format!("no splice: {}", told()));
                 }
                 Expect::Refused { attempts: n, .. } => {
-                    check(turns.iter().all(|turn| turn.outcome == "failed"), format!("not failed: {}", told()));
+                    check(turns.iter().all(|turn| turn.outcome.name() == "failed"), format!("not failed: {}", told()));
                     check(attempts(*n), format!("not {n} attempts each: {}", told()));
                 }
                 Expect::Broken { .. } => {
-                    check(turns.iter().any(|turn| turn.outcome == "incomplete"), format!("not incomplete: {}", told()));
+                    check(
+                        turns.iter().any(|turn| turn.outcome.name() == "incomplete"),
+                        format!("not incomplete: {}", told()),
+                    );
                 }
                 Expect::Unknown => {}
             }

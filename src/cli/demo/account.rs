@@ -6,7 +6,9 @@
 
 use super::acts::{Act, Side};
 use super::audience::Heard;
-use crate::gateway::record::TurnRecord;
+use crate::record::turn::Fate as End;
+use crate::record::{Outcome, TurnRecord};
+use crate::relay::journal::Cause;
 use crate::rig::origin::{Fate, Record};
 use serde::Serialize;
 use std::time::{Duration, Instant};
@@ -134,7 +136,7 @@ fn problems(witnesses: &Witnesses<'_>, text: &str) -> Vec<String> {
         None => must(false, "the gateway has no account of it".to_owned()),
         Some(turn) => {
             must(turn.splices == 1, format!("the lead changed {} times", turn.splices));
-            must(turn.outcome == "complete", format!("the gateway calls it {}", turn.outcome));
+            must(turn.outcome == Outcome::Complete, format!("the gateway calls it {}", turn.outcome));
         }
     }
     problems
@@ -191,7 +193,7 @@ fn timeline(witnesses: &Witnesses<'_>, seam: Option<usize>) -> Vec<Moment> {
         };
         let anchor = fallback.filter(|_| side == Some(Side::Fallback)).map(|r| r.reading.ask.anchor());
         let why = match (attempt.cause, anchor.filter(|anchor| !anchor.is_empty())) {
-            ("first", _) | (_, None) => String::new(),
+            (Cause::First, _) | (_, None) => String::new(),
             (_, Some(anchor)) => format!(", to go on after “{}”", end_of(anchor)),
         };
         add(opened, side, format!("asked over {dialect}{why}"));
@@ -199,10 +201,10 @@ fn timeline(witnesses: &Witnesses<'_>, seam: Option<usize>) -> Vec<Moment> {
             let what = if why.is_empty() { "its first token" } else { "its first token: it repeats these words" };
             add(opened + first, side, what.to_owned());
         }
-        if let (Some(ended), "failed", Some(failure)) = (attempt.ended_ms, attempt.outcome, attempt.failure) {
-            add(offset + ended, side, format!("given up by the gateway: {failure}"));
+        if let (Some(ended), End::Failed, Some(failure)) = (attempt.ended_ms, attempt.outcome, attempt.failure) {
+            add(offset + ended, side, format!("given up by the gateway: {}", failure.name()));
         }
-        if let (Some(ended), "superseded") = (attempt.ended_ms, attempt.outcome) {
+        if let (Some(ended), End::Superseded) = (attempt.ended_ms, attempt.outcome) {
             add(offset + ended, side, "overtaken, and hung up on".to_owned());
         }
     }

@@ -5,7 +5,7 @@ use crate::cli::environment::Environment;
 use crate::cli::{Failed, serve};
 use crate::config;
 use crate::gateway::Gateway;
-use crate::gateway::record::TurnRecord;
+use crate::record::TurnRecord;
 use crate::rig::origin::{NoModel, Origin, Record, Scripts};
 use crate::rig::script::Script;
 use crate::rig::{mock, names};

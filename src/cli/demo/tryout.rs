@@ -3,7 +3,8 @@
 use super::stage::{FAULTS, Stage};
 use crate::cli::paint::{Ink, Paint};
 use crate::cli::serve::curl;
-use crate::gateway::record::TurnRecord;
+use crate::failure::Kind;
+use crate::record::TurnRecord;
 use std::convert::Infallible;
 use std::io::{self, Write};
 use std::time::Duration;
@@ -58,7 +59,9 @@ fn line(record: &TurnRecord) -> String {
     let attempts: Vec<String> = record
         .attempts
         .iter()
-        .map(|attempt| format!("{} {}", attempt.connection, attempt.failure.unwrap_or(attempt.outcome)))
+        .map(|attempt| {
+            format!("{} {}", attempt.connection, attempt.failure.map_or_else(|| attempt.outcome.name(), Kind::name))
+        })
         .collect();
     format!(
         "{}: {}, {} characters, longest silence {:.0} ms ({})",

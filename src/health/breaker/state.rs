@@ -64,6 +64,19 @@ pub struct Transition {
     pub until: Option<Instant>,
 }
 
+// === impl State ===
+
+impl State {
+    /// Its name in the admin interface, metrics and ledger.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Closed => "closed",
+            Self::Open => "open",
+            Self::HalfOpen => "half_open",
+        }
+    }
+}
+
 // === impl Cause ===
 
 impl Cause {

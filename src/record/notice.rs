@@ -3,7 +3,7 @@
 //!
 //! A turn in which nobody was asked because all circuits are open is no news: that they opened was.
 
-use super::record::TurnRecord;
+use super::{Ended, Sink, TurnRecord};
 use crate::failure::{Disposition, Failure, Kind};
 use crate::relay::journal::{Attempt, End, Journal};
 use crate::relay::{Ending, Outcome, Why};
@@ -16,9 +16,23 @@ enum Weight {
     Failed,
 }
 
-/// Tells the log of a turn that has ended.
-pub(super) fn turn(record: &TurnRecord, journal: &Journal) {
+/// Tells the log of turns.
+#[derive(Clone, Copy, Debug)]
+pub struct Log;
+
+impl Sink for Log {
+    fn name(&self) -> &'static str {
+        "log"
+    }
+
+    fn turn(&self, ended: &Ended<'_>) {
+        turn(ended.record, ended.journal);
+    }
+}
+
+fn turn(record: &TurnRecord, journal: &Journal) {
     let TurnRecord { turn, level, outcome, splices, .. } = record;
+    let outcome = outcome.name();
     // As a field and not as text it is escaped: providers' words may hold anything.
     match weight(journal) {
         Weight::Usual => tracing::debug!(turn, %level, outcome, splices, attempts = attempts(journal), "turn ended"),

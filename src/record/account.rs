@@ -5,7 +5,8 @@
 //! question is what the gateway and its policies put between its first token and the client. In an *incident* the
 //! first choice fails, and the question is how long it takes from that moment until somebody else speaks.
 
-use super::record::{AttemptRecord, TurnRecord};
+use super::turn::{AttemptRecord, Fate, TurnRecord};
+use crate::relay::journal::Cause;
 use serde::Serialize;
 
 /// Shares are of 0 to 1; `None` where there was nothing to measure.
@@ -76,7 +77,7 @@ impl Sums {
     /// Counts one more turn.
     pub fn add(&mut self, turn: &TurnRecord) {
         self.turns += 1;
-        let challengers = || turn.attempts.iter().filter(|a| is_challenge(a) && was_sent(a));
+        let challengers = || turn.attempts.iter().filter(|a| a.cause.is_challenge() && a.was_sent());
         let count = challengers().count();
         self.challengers += count;
         self.challenged += usize::from(count > 0);
@@ -86,11 +87,11 @@ impl Sums {
             self.generated += attempt.completion_tokens;
             self.delivered += attempt.delivered_tokens.min(attempt.completion_tokens);
         }
-        if let Some(hedge) = challengers().find(|a| a.cause == "hedge") {
+        if let Some(hedge) = challengers().find(|a| a.cause == Cause::Hedge) {
             self.hedged += 1;
             self.hedges_won += usize::from(spoke_first(hedge, turn));
         }
-        self.failed_over += usize::from(turn.attempts.iter().skip(1).any(has_told));
+        self.failed_over += usize::from(is_failover(turn));
         self.overtaken += usize::from(turn.attempts.iter().any(|a| a.overtaken_ms.is_some()));
         if let Some(overhead) = steady(turn) {
             self.steady.add(overhead);
@@ -138,18 +139,6 @@ fn share(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
 
-fn is_challenge(attempt: &AttemptRecord) -> bool {
-    matches!(attempt.cause, "hedge" | "suspect" | "pace")
-}
-
-fn was_sent(attempt: &AttemptRecord) -> bool {
-    attempt.sent_ms.is_some()
-}
-
-fn has_told(attempt: &AttemptRecord) -> bool {
-    attempt.delivered_tokens > 0
-}
-
 /// Absolute: since the beginning of the turn.
 fn first_token(attempt: &AttemptRecord) -> Option<f64> {
     Some(attempt.sent_ms? + attempt.first_token_ms?)
@@ -158,20 +147,28 @@ fn first_token(attempt: &AttemptRecord) -> Option<f64> {
 /// An attempt that lost the race for the first word was closed when it was decided, not after.
 fn spoke_first(attempt: &AttemptRecord, turn: &TurnRecord) -> bool {
     let (Some(told), Some(_)) = (turn.first_told_ms, attempt.first_token_ms) else { return false };
-    attempt.outcome == "ok" || attempt.ended_ms.is_none_or(|ended| ended > told + RESOLUTION)
+    attempt.outcome == Fate::Ok || attempt.ended_ms.is_none_or(|ended| ended > told + RESOLUTION)
 }
 
-fn steady(turn: &TurnRecord) -> Option<f64> {
-    let first = turn.attempts.first().filter(|a| a.outcome == "ok" && turn.splices == 0)?;
+/// The client was told something by another attempt than the first.
+pub fn is_failover(turn: &TurnRecord) -> bool {
+    turn.attempts.iter().skip(1).any(AttemptRecord::has_told)
+}
+
+/// Between the first choice's own first token and the client's, in milliseconds; `None` unless it served alone.
+pub fn steady(turn: &TurnRecord) -> Option<f64> {
+    let first = turn.attempts.first().filter(|a| a.outcome == Fate::Ok && turn.splices == 0)?;
     Some((turn.first_told_ms? - first.first_token_ms?).max(0.0))
 }
 
-fn incident(turn: &TurnRecord) -> Option<f64> {
+/// From the failure of the first choice to the first token of the attempt that the client heard next, in milliseconds;
+/// `None` where there was no such failure, or nobody was heard after it.
+pub fn incident(turn: &TurnRecord) -> Option<f64> {
     let first = turn.attempts.first()?;
-    let next = turn.attempts.iter().skip(1).filter(|a| has_told(a)).filter_map(first_token);
+    let next = turn.attempts.iter().skip(1).filter(|a| a.has_told()).filter_map(first_token);
     let trouble = match first.outcome {
-        "failed" => first.ended_ms?,
-        "superseded" => turn.attempts.iter().find(|a| is_challenge(a) && was_sent(a))?.opened_ms,
+        Fate::Failed => first.ended_ms?,
+        Fate::Superseded => turn.attempts.iter().find(|a| a.cause.is_challenge() && a.was_sent())?.opened_ms,
         _ => return None,
     };
     let next = next.min_by(f64::total_cmp)?;
@@ -184,17 +181,21 @@ const RESOLUTION: f64 = 0.002;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Outcome;
 
-    fn attempt(cause: &'static str, outcome: &'static str, (opened, first, ended): (f64, f64, f64)) -> AttemptRecord {
+    fn attempt(cause: Cause, outcome: Fate, (opened, first, ended): (f64, f64, f64)) -> AttemptRecord {
         AttemptRecord {
             connection: "a".into(),
             model: "m".into(),
             cause,
             outcome,
             failure: None,
+            quality: 1,
             opened_ms: opened,
             sent_ms: Some(opened),
             first_token_ms: Some(first).filter(|first| *first > 0.0),
+            told_from_ms: None,
+            told_to_ms: None,
             ended_ms: Some(ended),
             prompt_tokens: 100,
             completion_tokens: 0,
@@ -215,8 +216,10 @@ mod tests {
         TurnRecord {
             turn: "t".to_owned(),
             tenant: None,
+            key: None,
             level: "l".into(),
-            outcome: "complete",
+            conversation: None,
+            outcome: Outcome::Complete,
             finish: Some("stop"),
             delivered_chars: 10,
             splices,
@@ -236,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_healthy_turn_costs_what_it_waited_in_line() {
-        let mut only = tokens(attempt("first", "ok", (0.0, 200.0, 900.0)), 50, 50);
+        let mut only = tokens(attempt(Cause::First, Fate::Ok, (0.0, 200.0, 900.0)), 50, 50);
         only.sent_ms = Some(30.0);
         let account = of([&turn(230.0, 0, vec![only])]);
         assert_eq!(account.steady_state_overhead_ms, Some(30.0));
@@ -246,8 +249,8 @@ mod tests {
 
     #[test]
     fn a_fallback_is_timed_from_the_failure() {
-        let first = attempt("first", "failed", (0.0, 0.0, 8000.0));
-        let next = tokens(attempt("fallback", "ok", (8000.0, 500.0, 9000.0)), 20, 20);
+        let first = attempt(Cause::First, Fate::Failed, (0.0, 0.0, 8000.0));
+        let next = tokens(attempt(Cause::Fallback, Fate::Ok, (8000.0, 500.0, 9000.0)), 20, 20);
         let account = of([&turn(8500.0, 0, vec![first, next])]);
         assert_eq!(account.incident_overhead_ms, Some(500.0));
         assert_eq!((account.failover_rate, account.duplicate_requests), (1.0, 0.0));
@@ -255,10 +258,11 @@ mod tests {
 
     #[test]
     fn a_hedge_that_wins_and_one_that_loses() {
-        let slow = attempt("first", "superseded", (0.0, 0.0, 900.0));
-        let won = turn(900.0, 0, vec![slow, tokens(attempt("hedge", "ok", (400.0, 500.0, 2000.0)), 40, 40)]);
-        let kept = tokens(attempt("first", "ok", (0.0, 450.0, 2000.0)), 40, 40);
-        let lost = turn(450.0, 0, vec![kept, tokens(attempt("hedge", "superseded", (400.0, 0.0, 450.0)), 0, 0)]);
+        let slow = attempt(Cause::First, Fate::Superseded, (0.0, 0.0, 900.0));
+        let won = turn(900.0, 0, vec![slow, tokens(attempt(Cause::Hedge, Fate::Ok, (400.0, 500.0, 2000.0)), 40, 40)]);
+        let kept = tokens(attempt(Cause::First, Fate::Ok, (0.0, 450.0, 2000.0)), 40, 40);
+        let lost =
+            turn(450.0, 0, vec![kept, tokens(attempt(Cause::Hedge, Fate::Superseded, (400.0, 0.0, 450.0)), 0, 0)]);
         let account = of([&won, &lost]);
         assert_eq!((account.hedge_rate, account.hedge_win_rate), (1.0, Some(0.5)));
         assert_eq!((account.duplicate_requests, account.duplicate_prompt_share), (1.0, 0.5));
@@ -268,8 +272,8 @@ mod tests {
 
     #[test]
     fn what_a_leader_said_that_nobody_heard_is_wasted() {
-        let slow = tokens(attempt("first", "superseded", (0.0, 100.0, 4000.0)), 30, 10);
-        let next = tokens(attempt("pace", "ok", (3000.0, 500.0, 6000.0)), 70, 60);
+        let slow = tokens(attempt(Cause::First, Fate::Superseded, (0.0, 100.0, 4000.0)), 30, 10);
+        let next = tokens(attempt(Cause::Pace, Fate::Ok, (3000.0, 500.0, 6000.0)), 70, 60);
         let account = of([&turn(100.0, 1, vec![slow, next])]);
         assert!((account.wasted_token_share - 0.3).abs() < 1e-9);
         assert_eq!((account.challenge_rate, account.hedge_rate), (1.0, 0.0));
@@ -278,9 +282,10 @@ mod tests {
 
     #[test]
     fn a_challenger_that_was_never_sent_is_none() {
-        let mut denied = attempt("hedge", "failed", (400.0, 0.0, 400.0));
+        let mut denied = attempt(Cause::Hedge, Fate::Failed, (400.0, 0.0, 400.0));
         (denied.sent_ms, denied.prompt_tokens) = (None, 0);
-        let account = of([&turn(600.0, 0, vec![tokens(attempt("first", "ok", (0.0, 600.0, 900.0)), 5, 5), denied])]);
+        let account =
+            of([&turn(600.0, 0, vec![tokens(attempt(Cause::First, Fate::Ok, (0.0, 600.0, 900.0)), 5, 5), denied])]);
         assert_eq!((account.hedge_rate, account.challenge_rate, account.duplicate_requests), (0.0, 0.0, 0.0));
     }
 }

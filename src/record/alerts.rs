@@ -5,8 +5,7 @@
 //! last two are told once a minute and level at most, with how many turns they stand for. A task of its own sends them; a
 //! turn only leaves a note, and where too many lie there already, that one is lost.
 
-use super::lock;
-use crate::fleet::{Entry, Fleet};
+use super::{Ended, Entry, Sink};
 use crate::health::backoff;
 use crate::health::breaker::{Cause, State};
 use crate::relay::journal::Journal;
@@ -16,18 +15,20 @@ use crate::upstream::client::Client;
 use http::HeaderMap;
 use serde::Serialize;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
 /// Where notes of trouble are left.
 #[derive(Default)]
-pub(super) struct Alerts {
+pub struct Alerts {
     /// `None`: nobody wants to know.
     notes: Option<mpsc::Sender<Alert>>,
     /// What was told last of each level, and how many turns it was since.
     quiet: Mutex<HashMap<Trouble, (Instant, u64)>>,
+    lost: AtomicU64,
 }
 
 /// An event and the level that it is about.
@@ -54,29 +55,18 @@ struct Alert {
 // === impl Alerts ===
 
 impl Alerts {
-    /// Tells `webhook` and the log of what happens from now on. Without a runtime only the log is told.
-    pub(super) fn new(webhook: Option<&str>, fleet: &Fleet) -> Self {
+    /// Tells `webhook` of what happens from now on. Without a runtime nobody is told.
+    pub fn new(webhook: Option<&str>) -> Self {
         let notes = webhook.zip(tokio::runtime::Handle::try_current().ok()).map(|(url, runtime)| {
             let (notes, kept) = mpsc::channel(NOTES);
             runtime.spawn(send_all(url.into(), kept));
             notes
         });
-        let circuits = notes.clone();
-        fleet.observe(move |entry| {
-            let Some(alert) = of_circuit(entry) else { return };
-            match entry.to {
-                State::Open => tracing::warn!("{}", alert.message),
-                _ => tracing::info!("{}", alert.message),
-            }
-            if let Some(circuits) = &circuits {
-                leave(circuits, alert);
-            }
-        });
-        Self { notes, quiet: Mutex::default() }
+        Self { notes, quiet: Mutex::default(), lost: AtomicU64::new(0) }
     }
 
     /// A turn of `level` has ended.
-    pub(super) fn learn(&self, level: &Level, journal: &Journal, now: Instant) {
+    fn learn(&self, level: &Level, journal: &Journal, now: Instant) {
         if self.notes.is_none() {
             return;
         }
@@ -125,19 +115,54 @@ impl Alerts {
         };
         let (connection, model) = target.unzip();
         let level = Some(Arc::clone(&level.name));
-        leave(
-            notes,
-            Alert { event, at: unix(SystemTime::now()), level, connection, model, turns: Some(turns), message },
-        );
+        let alert = Alert { event, at: unix(SystemTime::now()), level, connection, model, turns: Some(turns), message };
+        self.leave(notes, alert);
+    }
+
+    fn leave(&self, notes: &mpsc::Sender<Alert>, alert: Alert) {
+        if let Err(error) = notes.try_send(alert) {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+            tracing::warn!(%error, "an alert is lost");
+        }
+    }
+}
+
+impl Sink for Alerts {
+    fn name(&self) -> &'static str {
+        "alerts"
+    }
+
+    fn turn(&self, ended: &Ended<'_>) {
+        self.learn(ended.level, ended.journal, ended.now);
+    }
+
+    /// Tells the log too.
+    fn circuit(&self, entry: &Entry) {
+        let Some(alert) = of_circuit(entry) else { return };
+        match entry.to {
+            State::Open => tracing::warn!("{}", alert.message),
+            _ => tracing::info!("{}", alert.message),
+        }
+        if let Some(notes) = &self.notes {
+            self.leave(notes, alert);
+        }
+    }
+
+    fn dropped(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+}
+
+impl std::fmt::Debug for Alerts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Alerts").field("webhook", &self.notes.is_some()).finish_non_exhaustive()
     }
 }
 
 // === helpers ===
 
-fn leave(notes: &mpsc::Sender<Alert>, alert: Alert) {
-    if let Err(error) = notes.try_send(alert) {
-        tracing::warn!(%error, "an alert is lost");
-    }
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A circuit that leaves its healthy state, or is back in it. The trials in between are nobody's business.
