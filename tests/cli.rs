@@ -184,6 +184,65 @@ async fn one_address_in_the_environment_is_enough() {
 }
 
 #[tokio::test]
+async fn a_container_needs_no_file() {
+    let (code, out, _) = run(&["key", "acme", "--json"]);
+    let made: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, &made["tenant"]), (0, &Value::from("acme")));
+    let keys = scratch("keys", &format!("acme {}\n", made["sha256"].as_str().unwrap()));
+    let listen = ("SEGUE_LISTEN", "0.0.0.0:0");
+    let told = |more: (&'static str, &str)| {
+        let output = segue(&["serve"]).envs(HERE).envs([listen, more]).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, err) = told(("NO_COLOR", "1"));
+    assert_eq!(code, Some(2));
+    assert!(err.contains("SEGUE_KEYS_FILE"), "{err}");
+    let (code, err) = told(("SEGUE_ADMIN", "somewhere"));
+    assert!(code == Some(2) && err.contains("SEGUE_ADMIN is \"somewhere\": write an IP address"), "{err}");
+
+    let mut command = segue(&["serve"]);
+    command.envs(HERE).envs([listen, ("SEGUE_KEYS_FILE", keys.to_str().unwrap())]);
+    let mut serve = Running::of(command, Stream::Err);
+    let models = serve.find("clients  ", "/v1") + "/v1/models";
+    for (key, status) in [(made["key"].as_str().unwrap(), 200), ("another", 401)] {
+        let headers =
+            http::HeaderMap::from_iter([(http::header::AUTHORIZATION, format!("Bearer {key}").parse().unwrap())]);
+        let answer = segue::upstream::client::Client::new().unwrap().get(&models, headers).await.unwrap();
+        assert_eq!(answer.status, status);
+    }
+    assert_eq!(serve.stop(), Some(0));
+}
+
+/// A provider that nobody asks, and operators on any port.
+const HERE: [(&str, &str); 2] = [("OLLAMA_HOST", "127.0.0.1:9"), ("SEGUE_ADMIN", "127.0.0.1:0")];
+
+#[tokio::test]
+async fn a_gateway_that_is_about_to_leave_says_so_before_it_closes_its_door() {
+    let origin = Origin::local(Scripts::fixed(Script::telling("Still here."))).await.unwrap();
+    let file = scratch(
+        "leaving",
+        &format!(
+            "[server]\ndrain_delay = \"1h\"\n[connections.a]\ndialect = \"chat\"\nbase_url = \"{}\"\n\
+             [levels.normal]\nchain = [{{ connection = \"a\", model = \"m\" }}]\n",
+            origin.base_url()
+        ),
+    );
+    // `check` takes the file by its name alone.
+    assert_eq!(run(&["check", file.to_str().unwrap()]).0, 0);
+    let mut serve = Running::start(&[&SERVE[..], &["-c", file.to_str().unwrap()]].concat(), &[], Stream::Err);
+    let base_url = serve.find("clients  ", "/v1") + "/v1";
+    let ready = serve.find("admin  ", "/api") + "/readyz";
+    let client = segue::upstream::client::Client::new().unwrap();
+    assert_eq!(client.get(&ready, http::HeaderMap::new()).await.unwrap().status, 200);
+    serve.signal("TERM");
+    serve.until("about to drain");
+    assert_eq!(client.get(&ready, http::HeaderMap::new()).await.unwrap().status, 503);
+    assert_eq!(ask(&base_url, "normal").await.0, 200);
+    serve.signal("TERM");
+    assert_eq!(serve.wait(), Some(130));
+}
+
+#[tokio::test]
 async fn the_log_can_be_json_alone() {
     let environment = [("OLLAMA_HOST", "127.0.0.1:9"), ("SEGUE_LOG_FORMAT", "json")];
     let mut serve = Running::start(&SERVE, &environment, Stream::Err);

@@ -104,7 +104,7 @@ async fn guard(State(admin): State<Admin>, request: Request, next: Next) -> Resp
 }
 
 async fn ready(State(admin): State<Admin>) -> Response {
-    if admin.gateway.is_draining() {
+    if admin.gateway.is_leaving() {
         return (StatusCode::SERVICE_UNAVAILABLE, "draining\n").into_response();
     }
     if let Some(silent) = admin.gateway.watchdog().silent() {

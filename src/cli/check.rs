@@ -21,9 +21,14 @@ use std::time::SystemTime;
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
-    /// The configuration; otherwise ./segue.toml, the user's, or the keys in the environment.
-    #[arg(long, value_name = "FILE")]
+    /// The configuration; otherwise $SEGUE_CONFIG, ./segue.toml, the user's, /etc/segue/segue.toml, or the keys in the
+    /// environment.
+    #[arg(short, long, value_name = "FILE")]
     config: Option<String>,
+
+    /// The same, without an option.
+    #[arg(value_name = "FILE", conflicts_with = "config")]
+    file: Option<String>,
 
     /// The scores that `segue eval` kept [default: segue-scores.json beside the configuration].
     #[arg(long, value_name = "FILE")]
@@ -51,7 +56,7 @@ struct Verdict {
 
 /// Checks, and says what it found on standard output.
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failed> {
-    let verdict = Verdict::of(args.config.as_deref(), args.scores.as_deref());
+    let verdict = Verdict::of(args.config.as_deref().or(args.file.as_deref()), args.scores.as_deref());
     let mut out = io::stdout().lock();
     if args.json {
         writeln!(out, "{:#}", verdict.json(args.strict))?;

@@ -10,6 +10,7 @@ mod descriptors;
 pub mod environment;
 mod eval;
 mod failed;
+mod key;
 mod log;
 mod memory;
 mod mock;
@@ -48,6 +49,7 @@ enum Command {
     Eval(eval::Args),
     Mock(mock::Args),
     Bench(bench::Args),
+    Key(key::Args),
     Completions(completions::Args),
 }
 
@@ -76,6 +78,7 @@ async fn run(command: Command) -> Result<ExitCode, Failed> {
         Command::Eval(args) => eval::run(&args).await,
         Command::Mock(args) => mock::run(&args).await,
         Command::Bench(args) => bench::run(&args).await,
+        Command::Key(args) => key::run(&args),
         Command::Completions(args) => completions::run(&args),
     }
 }

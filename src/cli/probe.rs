@@ -24,8 +24,9 @@ use tokio_util::sync::CancellationToken;
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
-    /// The configuration; otherwise ./segue.toml, the user's, or the keys in the environment.
-    #[arg(long, value_name = "FILE")]
+    /// The configuration; otherwise $SEGUE_CONFIG, ./segue.toml, the user's, /etc/segue/segue.toml, or the keys in the
+    /// environment.
+    #[arg(short, long, value_name = "FILE")]
     config: Option<String>,
 
     /// Answers of each target; one more warms its connection and does not count.

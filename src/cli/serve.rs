@@ -9,7 +9,7 @@ use super::{Failed, descriptors, memory, problems, reload};
 use crate::bench::continuity::inject;
 use crate::bench::continuity::manifest::Manifest;
 use crate::config::lookup::{self, Location};
-use crate::config::{Config, Loaded};
+use crate::config::{Config, Loaded, Resolver};
 use crate::gateway::Gateway;
 use crate::rig::faults::Faults;
 use crate::rig::mock;
@@ -38,15 +38,16 @@ use tokio_util::sync::CancellationToken;
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
-    /// The configuration; otherwise ./segue.toml, the user's, or the keys in the environment.
-    #[arg(long, value_name = "FILE")]
+    /// The configuration; otherwise $SEGUE_CONFIG, ./segue.toml, the user's, /etc/segue/segue.toml, or the keys in the
+    /// environment.
+    #[arg(short, long, value_name = "FILE")]
     config: Option<String>,
 
-    /// Where clients connect, instead of `server.listen`; port 0 takes any free one.
+    /// Where clients connect, instead of $SEGUE_LISTEN or `server.listen`; port 0 takes any free one.
     #[arg(long, value_name = "ADDR", value_parser = address)]
     listen: Option<SocketAddr>,
 
-    /// Where operators connect, instead of `admin.listen`.
+    /// Where operators connect, instead of $SEGUE_ADMIN or `admin.listen`.
     #[arg(long, value_name = "ADDR", value_parser = address)]
     admin: Option<SocketAddr>,
 
@@ -61,7 +62,8 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode, Failed> {
     let given = args.config.as_deref();
     let location = lookup::locate(given, &Environment);
     let Loaded { mut config, warnings } = lookup::open(given, &Environment).map_err(Failed::Config)?;
-    direct(&mut config, args)?;
+    let asked = Asked::of(args, &Environment)?;
+    direct(&mut config, &asked)?;
     match format {
         Format::Json => {
             warnings.iter().for_each(|warning| tracing::warn!("{}", reload::one_line(&warning.to_string())))
@@ -91,7 +93,7 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode, Failed> {
         given: args.config.clone(),
         clients: (configured.0, config.server.listen),
         operators: (configured.1, config.admin.listen),
-        asked: (args.listen, args.admin),
+        asked: (asked.listen, asked.admin),
     };
     let gateway = match &args.faults {
         None => Gateway::new(config),
@@ -113,7 +115,8 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode, Failed> {
         );
     }
     let stop = CancellationToken::new();
-    let patience = gateway.config().server.drain + listen::GOODBYE + GRACE;
+    let server = &gateway.config().server;
+    let patience = server.drain_delay + server.drain + listen::GOODBYE + GRACE;
     {
         let _inside = control.enter();
         reload::serve(&gateway, settled, hangup);
@@ -126,7 +129,8 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode, Failed> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Serves `gateway` until `stop` is cancelled, and then lets its turns finish for `server.drain`.
+/// Serves `gateway` until `stop` is cancelled; then goes on for `server.drain_delay`, and lets its turns finish for
+/// `server.drain`.
 pub async fn serve(gateway: Gateway, clients: TcpListener, operators: TcpListener, stop: CancellationToken) {
     serve_with(&|work| tokio::spawn(work), gateway, clients, operators, stop).await;
 }
@@ -164,19 +168,26 @@ async fn serve_with(
         OPERATORS,
         closed.clone(),
     )));
-    let drain = manners.drain;
+    let (delay, drain) = (config.server.drain_delay, manners.drain);
+    let closing = CancellationToken::new();
     let draining = spawn({
-        let (gateway, stop) = (gateway.clone(), stop.clone());
+        let (gateway, closing) = (gateway.clone(), closing.clone());
         Box::pin(async move {
             stop.cancelled().await;
+            if !delay.is_zero() {
+                gateway.leave();
+                tracing::info!(?delay, "about to drain: new turns are still taken, and /readyz says 503");
+                tokio::time::sleep(delay).await;
+            }
             gateway.drain();
+            closing.cancel();
             tracing::info!(open = gateway.open_turns(), "draining");
             tokio::time::sleep(drain).await;
             gateway.hang_up();
         })
     });
     let connections = config.server.max_connections.unwrap_or_else(descriptors::for_clients);
-    listen::serve_some(clients, server::routes(gateway), manners, connections, stop).await;
+    listen::serve_some(clients, server::routes(gateway), manners, connections, closing).await;
     draining.abort();
     closed.cancel();
     if let Err(error) = admin.await {
@@ -214,22 +225,42 @@ fn told(written: io::Result<()>) {
     }
 }
 
-/// Follows the addresses of the command line. What holds for those of a file holds for them: who listens to everyone
+/// The addresses that the command line asks for, or else the environment.
+struct Asked {
+    listen: Option<SocketAddr>,
+    admin: Option<SocketAddr>,
+}
+
+impl Asked {
+    fn of(args: &Args, env: &dyn Resolver) -> Result<Self, Failed> {
+        let of = |given: Option<SocketAddr>, variable: &str| match env.env(variable) {
+            Some(text) if given.is_none() && !text.is_empty() => {
+                address(&text).map(Some).map_err(|why| Failed::Setup(format!("{variable} is {text:?}: {why}")))
+            }
+            _ => Ok(given),
+        };
+        Ok(Self { listen: of(args.listen, "SEGUE_LISTEN")?, admin: of(args.admin, "SEGUE_ADMIN")? })
+    }
+}
+
+/// Follows the addresses that were asked for. What holds for those of a file holds for them: who listens to everyone
 /// must know who asks.
-fn direct(config: &mut Config, args: &Args) -> Result<(), Failed> {
-    if let Some(listen) = args.listen {
+fn direct(config: &mut Config, asked: &Asked) -> Result<(), Failed> {
+    if let Some(listen) = asked.listen {
         if !listen.ip().is_loopback() && config.tenants.is_none() && !config.server.allow_anonymous {
             return Err(Failed::Setup(format!(
                 "--listen: without tenants everyone who reaches {listen} could spend your credit; add `[tenants.NAME]` \
-                 with keys to the configuration, or set `server.allow_anonymous = true`"
+                 with keys to the configuration, or set `server.allow_anonymous = true`; without a configuration, \
+                 name a file of keys in SEGUE_KEYS_FILE"
             )));
         }
         config.server.listen = listen;
     }
-    if let Some(admin) = args.admin {
+    if let Some(admin) = asked.admin {
         if !admin.ip().is_loopback() && config.admin.token.is_none() {
             return Err(Failed::Setup(format!(
-                "--admin: whoever reaches {admin} could open and close circuits; set `admin.token`, or listen on loopback"
+                "--admin: whoever reaches {admin} could open and close circuits; set `admin.token` (without a configuration, \
+                 SEGUE_ADMIN_TOKEN), or listen on loopback"
             )));
         }
         config.admin.listen = admin;
@@ -334,6 +365,12 @@ Examples:
          \"messages\": [{\"role\": \"user\", \"content\": \"Hello!\"}]}'
 
 Environment:
+  SEGUE_CONFIG      the configuration, if --config names none
+  SEGUE_LISTEN, SEGUE_ADMIN
+                    where clients and operators connect, if --listen and --admin do not say
+  SEGUE_KEYS_FILE   without a configuration: a file of clients' keys, a tenant's name and a key
+                    on each line (`segue key NAME` makes one)
+  SEGUE_ADMIN_TOKEN without a configuration: the operators' token
   SEGUE_LOG         `info`, the default: turns in which a provider failed, circuits; `warn`: turns
                     that failed, circuits that opened; `segue=debug`: every turn
   SEGUE_LOG_FORMAT  `text`, the default; `json`: one object a line, and nothing else

@@ -32,6 +32,7 @@ pub const KEYS: &[(&str, &[&str])] = &[
             "max_turns",
             "headers_after",
             "keep_alive",
+            "drain_delay",
             "drain",
             "tls",
             "domains",

@@ -27,15 +27,18 @@ impl fmt::Display for Location {
     }
 }
 
-/// The file that was `given`, else `./segue.toml`, else `segue/segue.toml` in the user's configuration directory, else
-/// the environment. A file that was given is the answer even if it does not exist: to read it is to hear of that.
+/// The file that was `given`, else the one that `SEGUE_CONFIG` names, else `./segue.toml`, else `segue/segue.toml` in the
+/// user's configuration directory, else `/etc/segue/segue.toml`, else the environment. A file that was given or named is
+/// the answer even if it does not exist: to read it is to hear of that.
 pub fn locate(given: Option<&str>, places: &dyn Places) -> Location {
-    if let Some(path) = given {
-        return Location::File(path.to_owned());
+    let named = || places.env(VARIABLE).filter(|path| !path.trim().is_empty());
+    if let Some(path) = given.map(str::to_owned).or_else(named) {
+        return Location::File(path);
     }
     let here = LOCAL.to_owned();
     std::iter::once(here)
         .chain(in_home(places))
+        .chain([SYSTEM.to_owned()])
         .find(|path| places.exists(path))
         .map_or(Location::Environment, Location::File)
 }
@@ -54,7 +57,7 @@ pub fn open(given: Option<&str>, places: &dyn Places) -> Result<Loaded, Vec<Prob
             Err(why) => Err(nowhere(
                 path,
                 format!("cannot be read: {why}"),
-                "check the path given with --config, and that Segue may read the file".to_owned(),
+                "check the path given with --config or in SEGUE_CONFIG, and that Segue may read the file".to_owned(),
             )),
         },
         Location::Environment => match from_environment(places) {
@@ -77,6 +80,12 @@ fn in_home(env: &dyn Places) -> Option<String> {
     let dir = xdg.or_else(|| Some(format!("{}/.config", env.env("HOME").filter(|home| !home.is_empty())?)))?;
     Some(format!("{}/segue/{LOCAL}", dir.trim_end_matches('/')))
 }
+
+/// The variable that names the file.
+const VARIABLE: &str = "SEGUE_CONFIG";
+
+/// Where a package or a container keeps the file.
+const SYSTEM: &str = "/etc/segue/segue.toml";
 
 /// The file beside which Segue was started.
 const LOCAL: &str = "segue.toml";

@@ -12,6 +12,7 @@ mod document;
 pub mod draw;
 mod keep;
 pub mod keys;
+mod keys_file;
 mod level;
 pub mod lookup;
 mod net;

@@ -64,6 +64,7 @@ fn server(server: &Server) -> Value {
         "max_turns": server.max_turns,
         "headers_after": or_off(server.headers_after),
         "keep_alive": show(server.keep_alive),
+        "drain_delay": show(server.drain_delay),
         "drain": show(server.drain),
         "tls": server.tls.as_ref().map(|tls| json!({ "cert": tls.cert, "key": tls.key })),
         "domains": server.domains,

@@ -24,7 +24,9 @@ pub struct Server {
     pub headers_after: Option<Duration>,
     /// A sign of life after so much silence.
     pub keep_alive: Duration,
-    /// How long turns may go on after a shutdown began.
+    /// After being told to stop, how long new turns are still taken while `/readyz` already says 503.
+    pub drain_delay: Duration,
+    /// How long open turns may go on once no new ones are taken.
     pub drain: Duration,
     /// Certificate and key; `None`: plain HTTP.
     pub tls: Option<Tls>,
@@ -72,6 +74,7 @@ impl Default for Server {
             max_turns: 20_000,
             headers_after: Some(Duration::from_secs(10)),
             keep_alive: Duration::from_secs(15),
+            drain_delay: Duration::ZERO,
             drain: Duration::from_secs(30),
             tls: None,
             domains: Vec::new(),
@@ -99,6 +102,7 @@ impl Server {
                 .and_then(|v| v.duration_or_off())
                 .unwrap_or(default.headers_after),
             keep_alive: section.duration("keep_alive", Zero::Refused, default.keep_alive),
+            drain_delay: section.duration("drain_delay", Zero::Allowed, default.drain_delay),
             drain: section.duration("drain", Zero::Allowed, default.drain),
             tls: section.section("tls").and_then(|tls| Tls::read(&tls)),
             domains: section.domains("domains"),

@@ -2,7 +2,7 @@
 //!
 //! It is written as a file would be and read like one, so that there is one way in: what holds for files holds here.
 
-use super::{Loaded, Place, Problem, Resolver, load};
+use super::{Loaded, Place, Problem, Resolver, keys_file, load};
 use crate::routing::Level;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -37,7 +37,11 @@ pub fn from_environment(env: &dyn Resolver) -> Option<Result<Loaded, Vec<Problem
     if found.is_empty() {
         return None;
     }
-    Some(load(&write(&found, env), PATH, env).map(|loaded| Loaded {
+    let text = match keys_file::tenants(env) {
+        Ok(tenants) => write(&found, env) + &tenants,
+        Err(problem) => return Some(Err(vec![*problem])),
+    };
+    Some(load(&text, PATH, env).map(|loaded| Loaded {
         // Nobody wrote the text, so what it says of keys to come is nobody's concern.
         warnings: found.iter().skip(Level::MAX_CHAIN).map(unused).collect(),
         ..loaded
@@ -57,7 +61,7 @@ pub fn dated() -> Option<String> {
 /// The configuration that is made of the environment, as a file to start one's own from.
 pub fn text(env: &dyn Resolver) -> Option<String> {
     let found = found(env);
-    (!found.is_empty()).then(|| write(&found, env))
+    (!found.is_empty()).then(|| write(&found, env) + &keys_file::tenants(env).unwrap_or_default())
 }
 
 // === helpers ===
@@ -104,6 +108,9 @@ fn write(found: &[Vendor], env: &dyn Resolver) -> String {
         }
         let _ = writeln!(text, "]\n{policy}");
     }
+    if env.env(ADMIN_TOKEN).is_some_and(|token| !token.is_empty()) {
+        let _ = writeln!(text, "[admin]\ntoken = {{ env = {ADMIN_TOKEN:?} }}\n");
+    }
     text
 }
 
@@ -140,6 +147,9 @@ fn unused(vendor: &Vendor) -> Problem {
 }
 
 pub(super) const MODELS: &str = include_str!("../../config/models.toml");
+
+/// The variable of the operators' token.
+const ADMIN_TOKEN: &str = "SEGUE_ADMIN_TOKEN";
 
 /// Stands for the path of the file that there is not.
 const PATH: &str = "(environment)";

@@ -87,6 +87,7 @@ struct Inner {
     places: Arc<Places>,
     troubles: Troubles,
     draining: AtomicBool,
+    leaving: AtomicBool,
     watchdog: Arc<Watchdog>,
     /// Cancelled when open turns must end.
     hangup: CancellationToken,
@@ -187,6 +188,7 @@ impl Gateway {
             places: Arc::default(),
             troubles: Troubles::default(),
             draining: AtomicBool::new(false),
+            leaving: AtomicBool::new(false),
             watchdog: Arc::default(),
             hangup: CancellationToken::new(),
         }))
@@ -343,6 +345,16 @@ impl Gateway {
     /// How many turns are open.
     pub fn open_turns(&self) -> usize {
         self.0.room.open()
+    }
+
+    /// Says, by [`Self::is_leaving`], that new turns should go elsewhere; they are taken all the same.
+    pub fn leave(&self) {
+        self.0.leaving.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether new turns should go elsewhere.
+    pub fn is_leaving(&self) -> bool {
+        self.0.leaving.load(Ordering::Relaxed) || self.is_draining()
     }
 
     /// Takes no new turns; open ones go on.

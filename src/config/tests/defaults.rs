@@ -48,6 +48,7 @@ fn a_silent_file_gets_the_documented_defaults() {
         max_turns,
         headers_after,
         keep_alive,
+        drain_delay,
         drain,
         tls,
         domains,
@@ -61,7 +62,8 @@ fn a_silent_file_gets_the_documented_defaults() {
     assert_eq!(listen.to_string(), "127.0.0.1:8080");
     assert_eq!((max_body, buffer, max_turns), (32 << 20, 1 << 30, 20_000));
     assert_eq!(receive, secs(120));
-    assert_eq!((headers_after, keep_alive, drain), (Some(secs(10)), secs(15), secs(30)));
+    assert_eq!((headers_after, keep_alive), (Some(secs(10)), secs(15)));
+    assert_eq!((drain_delay, drain), (secs(0), secs(30)));
     assert_eq!((tls, domains.len(), allow_anonymous), (None, 0, false));
 
     let Admin { listen, token } = admin;
@@ -169,6 +171,7 @@ fn every_key_arrives() {
         headers_after = "off"
         keep_alive = "1s"
         drain = "0s"
+        drain_delay = "3s"
         tls = { cert = "c", key = "k" }
         domains = ["region:x", "region:x"]
         allow_anonymous = true
@@ -250,6 +253,7 @@ fn every_key_arrives() {
     assert_eq!((server.listen.to_string().as_str(), server.max_body, server.buffer), ("[::1]:1", 1 << 20, 2 << 20));
     assert_eq!(server.receive, secs(9));
     assert_eq!((server.max_turns, server.headers_after, server.keep_alive, server.drain), (7, None, secs(1), secs(0)));
+    assert_eq!(server.drain_delay, secs(3));
     assert_eq!(server.tls, Some(Tls { cert: "c".into(), key: "k".into() }));
     assert_eq!((server.domains.as_slice(), server.allow_anonymous), (&["region:x".to_owned()][..], true));
     assert_eq!(server.cors, ["https://app.example.com", "http://localhost:3000"]);

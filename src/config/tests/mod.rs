@@ -44,7 +44,9 @@ impl Resolver for Fake {
     fn env(&self, name: &str) -> Option<String> {
         match name {
             "UNSET" => None,
-            "OPENAI_BASE_URL" | "ANTHROPIC_BASE_URL" => self.env.get(name).cloned(),
+            "OPENAI_BASE_URL" | "ANTHROPIC_BASE_URL" | "SEGUE_CONFIG" | "SEGUE_KEYS_FILE" | "SEGUE_ADMIN_TOKEN" => {
+                self.env.get(name).cloned()
+            }
             "REDIS_URL" => Some("redis://store:6379".to_owned()),
             "SEGUE_WEBHOOK" => Some("https://hooks.example.com/T0/hush".to_owned()),
             _ => self.env.get(name).cloned().or_else(|| self.any.clone()),

@@ -24,6 +24,10 @@ fn the_first_file_that_is_there_is_taken() {
             home().env("XDG_CONFIG_HOME", "cfg").file("/home/u/.config/segue/segue.toml", ""),
             file("/home/u/.config/segue/segue.toml"),
         ),
+        (None, Fake::default().file("/etc/segue/segue.toml", ""), file("/etc/segue/segue.toml")),
+        (None, home().env("SEGUE_CONFIG", "y.toml").file("segue.toml", ""), file("y.toml")),
+        (Some("x.toml"), home().env("SEGUE_CONFIG", "y.toml"), file("x.toml")),
+        (None, home().env("SEGUE_CONFIG", " ").file("segue.toml", ""), file("segue.toml")),
         (None, Fake::default(), Location::Environment),
     ];
     for (given, places, expected) in cases {
@@ -45,6 +49,21 @@ fn a_given_file_that_is_missing_is_an_error_and_so_is_nothing_at_all() {
 
     let places = Fake::generous().file("segue.toml", &super::whole(""));
     assert_eq!(open(None, &places).expect("good").config.levels.len(), 1);
+}
+
+#[test]
+fn without_a_file_clients_and_operators_are_known_by_what_the_environment_names() {
+    let env = || Fake::default().env("OLLAMA_HOST", "localhost").env("SEGUE_KEYS_FILE", "keys");
+    let env = |keys| env().env("SEGUE_ADMIN_TOKEN", "t").file("keys", keys);
+    let config = open(None, &env("acme hush\n")).expect("good").config;
+    assert_eq!(config.tenants.expect("tenants")[0].name.as_ref(), "acme");
+    assert_eq!(config.admin.token.expect("a token").expose(), "t");
+    let problems = open(None, &env("acme\n")).expect_err("no key");
+    assert!(
+        problems[0].to_string().starts_with("keys:1:1: SEGUE_KEYS_FILE: is no tenant's name and key"),
+        "{}",
+        problems[0]
+    );
 }
 
 #[test]
