@@ -5,9 +5,13 @@
 mod support;
 
 use futures::stream::{BoxStream, StreamExt};
+use segue::chat::DialectId;
 use segue::config;
+use segue::dialect;
 use segue::event::{Event, Finish, Signal, Step};
 use segue::gateway::Gateway;
+use segue::gateway::caller::Caller;
+use segue::gateway::drive::Start;
 use segue::upstream::{Call, Upstream};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -65,6 +69,31 @@ async fn house(settings: &str, provider: impl Upstream + 'static, other: Says) -
         ("c".into(), Arc::new(other) as Arc<dyn Upstream>),
     ]);
     House::before(Gateway::with_upstreams(config, upstreams), Vec::new()).await
+}
+
+/// Tells text without an end, as quickly as it is taken.
+struct Gushes;
+
+impl Upstream for Gushes {
+    fn open(&self, _: Call) -> BoxStream<'static, Signal> {
+        let text = || Signal::Step(Step::of(Event::Text { choice: 0, text: "x".repeat(1 << 10) }));
+        futures::stream::iter([Signal::Sent, Signal::Opened]).chain(futures::stream::repeat_with(text)).boxed()
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_takes_nothing_is_counted_with_all_that_is_read_for_it() {
+    let house = house("", Gushes, Says("well")).await;
+    let body = br#"{"model": "main", "stream": true, "messages": [{"role": "user", "content": "x"}]}"#;
+    let request = dialect::client(DialectId::Chat).unwrap().parse(&http::HeaderMap::new(), body).unwrap();
+    let mut drive = house.gateway.begin(&Caller::default(), request).await.unwrap();
+    assert!(matches!(drive.start(None).await, Start::Going));
+    let before = house.gateway.held();
+    let frame = std::future::poll_fn(|cx| drive.poll_frame(cx)).await.unwrap();
+    assert!(60 << 10 < frame.len(), "a batch of {} bytes", frame.len());
+    assert!(before + (1 << 20) < house.gateway.held(), "{before}, then {}", house.gateway.held());
+    drop(drive);
+    assert_eq!(house.gateway.held(), 0);
 }
 
 fn asking(schema: &Value) -> Value {

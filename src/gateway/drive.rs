@@ -267,6 +267,7 @@ impl Engine {
         self.waiting_for_client = true;
         self.relay.handle_blocked(now);
         self.handed = self.out.len();
+        self.weigh();
         Poll::Ready(Some(self.out.split().freeze()))
     }
 
