@@ -106,6 +106,12 @@ pub struct Extensions {
     pub order: Vec<String>,
     /// Skip targets that would need something dropped.
     pub strict: bool,
+    /// The id of the answer that this one follows.
+    pub previous: Option<String>,
+    /// The ids of the answers that the request refers to parts of, each once.
+    pub references: Vec<String>,
+    /// The answer is kept under its id.
+    pub keep: bool,
 }
 
 /// One message.

@@ -122,7 +122,7 @@ async fn what_is_not_there_is_said_in_the_dialect_of_its_place() {
     );
     let (status, body) = told("POST", "/v1/messages/batches").await;
     assert_eq!((status, &body["error"]["type"]), (404, &json!("not_found_error")));
-    let (status, body) = told("POST", "/v1/responses").await;
+    let (status, body) = told("POST", "/v1/completions").await;
     assert_eq!((status, &body["error"]["code"]), (404, &json!("unknown_route")));
     assert!(body["error"]["message"].as_str().unwrap().contains("/v1/chat/completions"), "{body}");
     let (status, _, body) = raw(&house, "GET", "/health", &[], "").await;

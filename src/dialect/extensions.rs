@@ -122,6 +122,7 @@ mod tests {
             hedge_off: true,
             order: vec!["a".to_owned(), "b".to_owned()],
             strict: true,
+            ..Extensions::default()
         };
         assert_eq!(all.unwrap(), expected);
         assert_eq!(read(&[("x-segue-history", "full"), ("x-segue-hedge", "on")]).unwrap(), Extensions::default());

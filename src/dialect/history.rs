@@ -7,6 +7,7 @@
 use super::Refusal;
 use crate::chat::{Message, Part, Request};
 use serde_json::Value;
+use std::collections::HashMap;
 
 /// A conversation in the words of one dialect.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -48,6 +49,34 @@ pub trait History: Send + Sync {
 
     /// The id that the client was told of a call whose provider gave it none; `call` counts from 0 within the turn.
     fn call_id(&self, request: &Request, call: u32) -> String;
+}
+
+/// Answers that a client can refer to by their ids. All methods are pure functions of their arguments.
+pub trait Answers: Send + Sync {
+    /// The id that the answer to `request` has, whoever gives it.
+    fn id(&self, request: &Request) -> String;
+
+    /// What `request` itself asks, as its client wrote it.
+    fn asked(&self, request: &Request) -> Vec<Value>;
+
+    /// The id of the answer that `answer` followed.
+    fn before(&self, answer: &Value) -> Option<String>;
+
+    /// The ids of the answers that parts of `asked` refer to, each once.
+    fn references(&self, asked: &[Value]) -> Vec<String>;
+
+    /// Puts `past` before what the request asks, and in the place of each reference what it refers to in `known`, which
+    /// has answers by their ids.
+    ///
+    /// # Errors
+    /// A refusal that names what is not known, or cannot be read; the request is of no use then.
+    fn recall(&self, request: &mut Request, past: Vec<Value>, known: &HashMap<String, Value>) -> Result<(), Refusal>;
+
+    /// The refusal of a request that follows an answer which is not kept.
+    fn missing(&self, id: &str) -> Refusal;
+
+    /// What a client is told when it had an answer forgotten.
+    fn forgotten(&self, id: &str) -> Value;
 }
 
 // === helpers ===

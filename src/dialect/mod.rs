@@ -14,8 +14,9 @@ use crate::sse;
 use crate::turn::resume::{Carry, How};
 use bytes::{Bytes, BytesMut};
 pub use field::Field;
-use history::History;
+use history::{Answers, History};
 use http::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::Value;
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
@@ -27,8 +28,10 @@ mod finishes;
 pub mod history;
 mod ids;
 mod json;
+mod openai;
 mod refusals;
 mod repair;
+pub mod responses;
 
 /// One API: the side that a provider speaks and, where clients of Segue speak it too, theirs.
 pub trait Dialect: Send + Sync + 'static {
@@ -112,6 +115,11 @@ pub trait Client: Send + Sync + 'static {
 
     /// How it writes conversations.
     fn history(&self) -> &'static dyn History;
+
+    /// Its answers that clients refer to by their ids; `None` where clients cannot.
+    fn answers(&self) -> Option<&'static dyn Answers> {
+        None
+    }
 }
 
 /// How a streamed answer is cut into events.
@@ -182,6 +190,15 @@ pub trait Encode: Send {
 
     /// Writes a comment that no client takes for an event, where the dialect has such; `text` is one line.
     fn comment(&mut self, text: &str, out: &mut BytesMut);
+
+    /// Says who speaks from here on: what it signs, only providers of its dialect can read.
+    fn speaker(&mut self, _dialect: DialectId) {}
+
+    /// The answer as its client may ask for it again, as far as it got; `None` where clients cannot, or nothing was told.
+    /// Called once, when it has ended.
+    fn record(&mut self) -> Option<Value> {
+        None
+    }
 }
 
 /// How an answer ends.
@@ -354,6 +371,9 @@ pub fn provider(id: DialectId) -> Option<&'static dyn Provider> {
 
 /// The client's side of a dialect; `None` for one that no client speaks, or that is not built yet.
 pub fn client(id: DialectId) -> Option<&'static dyn Client> {
+    if id == DialectId::Responses {
+        return Some(&responses::Responses);
+    }
     of(id).and_then(Dialect::client)
 }
 

@@ -168,7 +168,7 @@ impl Inner {
         tokio::time::timeout(STORE_PATIENCE, call).await.unwrap_or_else(late)
     }
 
-    fn store_gave<T>(&self, what: &'static str, done: Result<T, Unavailable>) -> Option<T> {
+    pub(super) fn store_gave<T>(&self, what: &'static str, done: Result<T, Unavailable>) -> Option<T> {
         done.inspect_err(|why| {
             let failures = 1 + self.store_failures.fetch_add(1, Ordering::Relaxed);
             tracing::warn!(what, %why, failures, "the store failed; the turn goes on without it");

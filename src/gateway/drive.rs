@@ -15,6 +15,7 @@ mod ask;
 mod reach;
 mod weight;
 
+use super::answers::Kept;
 use super::buffer::Held;
 pub(crate) use super::clock::now;
 use super::conversation::Part;
@@ -76,6 +77,7 @@ struct Engine {
     announce: bool,
     last_resort: bool,
     part: Option<Part>,
+    kept: Option<Kept>,
     checks: Checks,
     held: Held,
     /// What of `held` the request takes.
@@ -105,6 +107,7 @@ pub(super) struct Parts {
     pub(super) announce: bool,
     pub(super) last_resort: bool,
     pub(super) part: Option<Part>,
+    pub(super) kept: Option<Kept>,
 }
 
 // === impl Drive ===
@@ -207,7 +210,7 @@ impl std::fmt::Debug for Drive {
 
 impl Engine {
     fn new(parts: Parts) -> Self {
-        let Parts { gateway, live, request, candidates, relay, encoder, keep_alive, announce, last_resort, part } =
+        let Parts { gateway, live, request, candidates, relay, encoder, keep_alive, announce, last_resort, part, kept } =
             parts;
         Self {
             hangup: Box::pin(live.hangup.clone().cancelled_owned()),
@@ -233,6 +236,7 @@ impl Engine {
             announce,
             last_resort,
             part,
+            kept,
             checks: Checks::default(),
         }
     }
@@ -371,11 +375,13 @@ impl Engine {
     }
 
     fn emit(&mut self, step: &Step) {
+        let speaker = self.relay.journal().speaker().map(|speaker| speaker.target.dialect);
+        if let Some(dialect) = speaker {
+            self.encoder.speaker(dialect);
+        }
         self.encoder.step(step, &mut self.out);
-        if let (Some(part), Some(request), Some(speaker)) =
-            (&mut self.part, &self.request, self.relay.journal().speaker())
-        {
-            part.note(step, speaker.target.dialect, request);
+        if let (Some(part), Some(request), Some(dialect)) = (&mut self.part, &self.request, speaker) {
+            part.note(step, dialect, request);
         }
     }
 
@@ -465,6 +471,9 @@ impl Engine {
         self.live.permits.settle(journal_tokens(journal, self.live.estimate), now);
         if let Some(part) = self.part.take() {
             part.finish(&self.relay, !self.stream);
+        }
+        if let Some(kept) = self.kept.take() {
+            kept.finish(self.encoder.record(), journal, !self.stream);
         }
         let record = Arc::new(TurnRecord::of(self.live.whose(), &self.relay));
         let level = &self.relay.policy().level;

@@ -5,6 +5,7 @@
 
 mod admission;
 mod affinity;
+mod answers;
 pub mod buffer;
 pub mod caller;
 mod clock;
@@ -232,9 +233,12 @@ impl Gateway {
         let patience = plan::deadline(&route.level, &request);
         let mut live = LiveTurn::open(inner, setup, caller, &route, &request, patience).await?;
         request.minted = plan::minted(live.started);
+        let kept = answers::recall(inner, &live, &mut request).await?;
         let mut part = conversation::join(inner, &live, &route.level, &mut request, patience).await?;
         if let Some(part) = &part {
             live.hangup = part.token().clone();
+        }
+        if part.is_some() || request.extensions.previous.is_some() {
             live.estimate = request.estimated_prompt();
         }
         let served_by = part.as_ref().and_then(Part::served_by);
@@ -261,6 +265,7 @@ impl Gateway {
             announce: route.level.announce,
             last_resort: prepared.last_resort,
             part,
+            kept,
         }))
     }
 

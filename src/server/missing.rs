@@ -29,13 +29,14 @@ fn remedy(path: &str) -> String {
 }
 
 /// The routes that clients ask for.
-const SERVED: [&str; 4] = ["/v1/chat/completions", "/v1/messages", "/v1/messages/count_tokens", "/v1/models"];
+const SERVED: [&str; 5] =
+    ["/v1/chat/completions", "/v1/messages", "/v1/messages/count_tokens", "/v1/responses", "/v1/models"];
 
 /// Routes of these APIs that are not served, and what to do instead.
 const UNSERVED: [(&str, &str); 11] = [
     (
         "/responses",
-        "the Responses API is not served yet; let the client use Chat Completions (/v1/chat/completions), as most can be told to",
+        "of the Responses API there are POST /v1/responses, and GET and DELETE /v1/responses/{id}; the rest is not served",
     ),
     ("/completions", "the old Completions API is not served; use /v1/chat/completions"),
     ("/embeddings", "embeddings are not served yet; ask a provider for them directly"),
@@ -62,8 +63,8 @@ mod tests {
             ("/chat/completions", "ask for /v1/chat/completions"),
             ("/v1/v1/messages", "once too often"),
             ("/openai/v1/chat/completions", "a path too much"),
-            ("/v1/responses", "not served yet"),
-            ("/v1/responses/resp_1", "not served yet"),
+            ("/responses", "ask for /v1/responses"),
+            ("/v1/responses/resp_1/input_items", "GET and DELETE"),
             ("/v1/embeddings", "embeddings"),
             ("/v1/messages/batches", "batches"),
             ("/v1/models/normal", "lists them"),

@@ -6,6 +6,7 @@ mod body;
 mod coding;
 mod count;
 pub mod door;
+mod kept;
 pub mod listen;
 mod missing;
 mod socket;
@@ -30,6 +31,8 @@ pub fn routes(gateway: Gateway) -> Router {
         .route("/v1/chat/completions", post(chat))
         .route("/v1/messages", post(messages))
         .route("/v1/messages/count_tokens", post(count::tokens))
+        .route("/v1/responses", post(responses))
+        .route("/v1/responses/{id}", get(kept::answer).delete(kept::forget))
         .route("/v1/models", get(models))
         .route("/health", get(|| async { "ok\n" }))
         .fallback(nothing_here)
@@ -45,6 +48,10 @@ async fn chat(State(gateway): State<Arc<Gateway>>, request: Request) -> Response
 
 async fn messages(State(gateway): State<Arc<Gateway>>, request: Request) -> Response {
     answer::turn(&gateway, DialectId::Anthropic, request).await
+}
+
+async fn responses(State(gateway): State<Arc<Gateway>>, request: Request) -> Response {
+    answer::turn(&gateway, DialectId::Responses, request).await
 }
 
 async fn models(State(gateway): State<Arc<Gateway>>, headers: HeaderMap) -> Response {

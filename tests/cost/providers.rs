@@ -15,6 +15,7 @@ use segue::store::told::Told;
 use segue::turn::Turn;
 
 const DIALECTS: [DialectId; 2] = [DialectId::Chat, DialectId::Anthropic];
+const CLIENTS: [DialectId; 3] = [DialectId::Chat, DialectId::Anthropic, DialectId::Responses];
 
 /// Where a foreign value may stand in an event: `@` is its place.
 const CHAT: [&str; 14] = [
@@ -243,7 +244,7 @@ fn play(id: DialectId, events: &[sse::Event], bounds: Bounds) {
 }
 
 fn tell(issuer: DialectId, steps: &[Step]) {
-    for id in DIALECTS {
+    for id in CLIENTS {
         let client = dialect::client(id).unwrap();
         for stream in [true, false] {
             let mut encoder = client.encoder(&request(id, stream));
@@ -265,8 +266,9 @@ fn tell(issuer: DialectId, steps: &[Step]) {
 }
 
 fn request(id: DialectId, stream: bool) -> Request {
-    let body =
-        format!(r#"{{"model":"m","max_tokens":99,"stream":{stream},"messages":[{{"role":"user","content":"hi"}}]}}"#);
+    let body = format!(
+        r#"{{"model":"m","max_tokens":99,"stream":{stream},"messages":[{{"role":"user","content":"hi"}}],"input":"a"}}"#
+    );
     dialect::client(id).unwrap().parse(&HeaderMap::new(), body.as_bytes()).unwrap()
 }
 

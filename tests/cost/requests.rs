@@ -14,6 +14,36 @@ use std::sync::Arc;
 
 const DIALECTS: [DialectId; 2] = [DialectId::Chat, DialectId::Anthropic];
 
+const RESPONSES: [&str; 11] = [
+    "@",
+    r#"{"model":"m","input":@}"#,
+    r#"{"model":"m","instructions":@,"input":[{"role":"user","content":@}]}"#,
+    r#"{"model":"m","input":[{"role":"user","content":[{"type":"input_image","image_url":@},{"type":"input_file","file_data":@,"filename":@}]}]}"#,
+    r#"{"model":"m","input":[{"type":"function_call","call_id":"a","name":"f","arguments":@},{"type":"function_call_output","call_id":"a","output":@}]}"#,
+    r#"{"model":"m","input":[{"type":"custom_tool_call","call_id":"a","name":"f","input":@},{"type":"custom_tool_call_output","call_id":"a","output":@}]}"#,
+    r#"{"model":"m","input":[{"role":"user","content":"a"},{"type":"reasoning","summary":@,"encrypted_content":@,"content":@}]}"#,
+    r#"{"model":"m","input":"a","tools":@,"tool_choice":@}"#,
+    r#"{"model":"m","input":"a","tools":[{"type":"custom","name":"f","format":{"type":"grammar","definition":@}},{"type":"function","name":"g","parameters":@}]}"#,
+    r#"{"model":"m","input":"a","text":{"format":{"type":"json_schema","schema":@}},"include":@,"metadata":@}"#,
+    r#"{"model":"m","input":"a","x_unknown":@,"reasoning":@}"#,
+];
+
+/// Whole inputs that consist of many of one thing.
+const MANY_RESPONSES: [Shape; 6] = [
+    ("one user's messages", |_| r#"{"role":"user","content":"a"}"#.to_owned()),
+    ("results without a call", |at| format!(r#"{{"type":"function_call_output","call_id":"c{at}","output":"b"}}"#)),
+    ("calls without a result", |at| {
+        format!(r#"{{"type":"function_call","call_id":"c{at}","name":"f","arguments":"{{}}"}}"#)
+    }),
+    ("calls of one id, and late results", |at| match at % 3 {
+        0 => r#"{"type":"function_call","call_id":"c","name":"f","arguments":"{"}"#.to_owned(),
+        1 => r#"{"role":"user","content":"a"}"#.to_owned(),
+        _ => r#"{"type":"function_call_output","call_id":"c","output":"b"}"#.to_owned(),
+    }),
+    ("thoughts", |_| r#"{"type":"reasoning","summary":[],"encrypted_content":"segue:chat:signed:"}"#.to_owned()),
+    ("references", |at| format!(r#"{{"type":"item_reference","id":"msg_{at:036x}"}}"#)),
+];
+
 /// Where a foreign value may stand in a request: `@` is its place.
 const CHAT: [&str; 16] = [
     "@",
@@ -78,7 +108,9 @@ const MANY_CHAT: [Shape; 7] = [
 #[test]
 fn reading_and_writing_a_request_is_linear() {
     let mut dear = Vec::new();
-    for (id, templates) in [(DialectId::Chat, &CHAT[..]), (DialectId::Anthropic, &ANTHROPIC[..])] {
+    let all =
+        [(DialectId::Chat, &CHAT[..]), (DialectId::Anthropic, &ANTHROPIC[..]), (DialectId::Responses, &RESPONSES[..])];
+    for (id, templates) in all {
         for template in templates {
             for (shape, make) in SHAPES {
                 let what = || format!("{} {template}, {shape}", id.name());
@@ -101,6 +133,15 @@ fn reading_and_writing_a_request_is_linear() {
                 (body, length)
             };
             dear.extend(check(&what, MANY, DialectId::Chat, &make, &bounds));
+        }
+        for (shape, unit) in MANY_RESPONSES {
+            let what = || format!("responses, many {shape}{bound}");
+            let make = |n: usize| {
+                let body = format!(r#"{{"model":"m","input":{}}}"#, list(n, unit));
+                let length = body.len();
+                (body, length)
+            };
+            dear.extend(check(&what, MANY, DialectId::Responses, &make, &bounds));
         }
     }
     report(&dear);

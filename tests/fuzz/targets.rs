@@ -21,7 +21,8 @@ pub(crate) struct Target {
     pub(crate) play: fn(&[u8]),
 }
 
-pub(crate) const REQUESTS: [Target; 2] = [
+pub(crate) const REQUESTS: [Target; 3] = [
+    Target { name: "responses request", play: |input| request(DialectId::Responses, input) },
     Target { name: "chat request", play: |input| request(DialectId::Chat, input) },
     Target { name: "messages request", play: |input| request(DialectId::Anthropic, input) },
 ];
@@ -36,7 +37,8 @@ pub(crate) const BODIES: [Target; 2] = [
     Target { name: "messages body", play: |input| body(DialectId::Anthropic, input) },
 ];
 
-const DIALECTS: [DialectId; 2] = [DialectId::Chat, DialectId::Anthropic];
+const PROVIDERS: [DialectId; 2] = [DialectId::Chat, DialectId::Anthropic];
+const CLIENTS: [DialectId; 3] = [DialectId::Chat, DialectId::Anthropic, DialectId::Responses];
 
 /// A request that is read can be written for every kind of target, as JSON, and kept.
 fn request(id: DialectId, input: &[u8]) {
@@ -45,7 +47,7 @@ fn request(id: DialectId, input: &[u8]) {
         Ok(request) => request,
         Err(refusal) => return refused(id, &refusal),
     };
-    for target in DIALECTS {
+    for target in PROVIDERS {
         for model in ["gpt-5", "claude-opus-4-1", "mistral-large"] {
             for carry in [Carry::fresh(), going_on(How::Instruct), going_on(How::Prefill)] {
                 let wire = dialect::provider(target).unwrap().encode(&request, &Model::new("c", model, target), &carry);
@@ -133,7 +135,7 @@ fn tell(issuer: DialectId, steps: &[Step]) {
     }
     std::hint::black_box(turn.tokens());
     let mut parts = Some(told);
-    for id in DIALECTS {
+    for id in CLIENTS {
         let client = dialect::client(id).unwrap();
         if let Some(told) = parts.take() {
             std::hint::black_box(replay::answer(told, client.history()));
@@ -170,7 +172,7 @@ fn frames(out: &[u8]) {
 
 fn asking(id: DialectId, stream: bool) -> Request {
     let body = format!(
-        r#"{{"model":"m","n":2,"max_tokens":99,"stream":{stream},"messages":[{{"role":"user","content":"a"}}]}}"#
+        r#"{{"model":"m","n":2,"max_tokens":99,"stream":{stream},"messages":[{{"role":"user","content":"a"}}],"input":"a"}}"#
     );
     dialect::client(id).unwrap().parse(&HeaderMap::new(), body.as_bytes()).unwrap()
 }

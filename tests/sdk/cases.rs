@@ -10,6 +10,8 @@ use std::time::Duration;
 pub(crate) enum Client {
     /// Chat Completions.
     OpenAi,
+    /// Responses.
+    Responses,
     /// Messages.
     Anthropic,
 }

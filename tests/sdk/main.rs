@@ -25,6 +25,16 @@ async fn openai_node() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn openai_responses_python() {
+    try_with(Client::Responses, &python("openai"), "responses_sdk.py").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn openai_responses_node() {
+    try_with(Client::Responses, &node("openai"), "responses_sdk.mjs").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn anthropic_python() {
     try_with(Client::Anthropic, &python("anthropic"), "anthropic_sdk.py").await;
 }
@@ -47,7 +57,7 @@ async fn try_with(client: Client, interpreter: &Interpreter, script: &str) {
     let cases = cases::all();
     let house = House::open(&cases).await;
     let base_url = match client {
-        Client::OpenAi => format!("http://{}/v1", house.addr),
+        Client::OpenAi | Client::Responses => format!("http://{}/v1", house.addr),
         Client::Anthropic => format!("http://{}", house.addr),
     };
     let asked = reports::asked(&cases);

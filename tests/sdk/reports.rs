@@ -27,7 +27,7 @@ pub(crate) struct Report {
     text: String,
     /// Id, name and arguments.
     calls: Vec<[String; 3]>,
-    /// The kinds of blocks, of a Messages answer.
+    /// The kinds of blocks of a Messages answer, or of items of a Responses answer.
     #[serde(default)]
     blocks: Vec<String>,
     finish: Option<String>,
@@ -107,6 +107,7 @@ impl Report {
         let finish = match (client, calls.is_empty()) {
             (Client::OpenAi, true) => "stop",
             (Client::OpenAi, false) => "tool_calls",
+            (Client::Responses, _) => "completed",
             (Client::Anthropic, true) => "end_turn",
             (Client::Anthropic, false) => "tool_use",
         };
@@ -118,9 +119,11 @@ impl Report {
         }
         match client {
             Client::OpenAi => check(self.created.len() == 1 && self.created[0] > 0, "one time of creation"),
-            Client::Anthropic => {
+            Client::Responses | Client::Anthropic => {
+                let (said, called) =
+                    if client == Client::Anthropic { ("text", "tool_use") } else { ("message", "function_call") };
                 let texts = usize::from(!text.is_empty());
-                let blocks = [vec!["text"; texts], vec!["tool_use"; calls.len()]].concat();
+                let blocks = [vec![said; texts], vec![called; calls.len()]].concat();
                 check(self.blocks == blocks, "one block of text, then one for each call");
             }
         }
