@@ -77,10 +77,13 @@ fn judge(report: &Report, stage: Stage, waits: bool, retry_at: Option<RetryAt>, 
     let (kind, by_words) = case.kind();
     let mut failure = Failure::new(kind, stage);
     failure.by_words = by_words;
-    // A local server that was given no projector for pictures fails with 500.
-    let lacks = kind == Kind::ServerError && report.words.contains("mmproj");
-    if (lacks || matches!(kind, Kind::BadRequest | Kind::Repairable))
-        && let Some(remedy) = way(&report.said)
+    // A local server fails with 500 where it was given no projector for pictures, or its template does not take the messages.
+    let lacks = kind == Kind::ServerError && LOCAL.iter().any(|words| report.words.contains(words));
+    // What is too long may be an id, and what is too much the answer that was asked for.
+    let too_long = kind == Kind::ContextTooLong;
+    let shorter = |remedy: &Remedy| matches!(remedy, Remedy::CallIds(_) | Remedy::Cap { lasting: false, .. });
+    if (lacks || too_long || matches!(kind, Kind::BadRequest | Kind::Repairable))
+        && let Some(remedy) = way(&report.said).filter(|remedy| !too_long || shorter(remedy))
     {
         failure.kind = Kind::Repairable;
         failure.remedy = Some(remedy);
@@ -88,6 +91,9 @@ fn judge(report: &Report, stage: Stage, waits: bool, retry_at: Option<RetryAt>, 
         failure.by_words = false;
     }
     failure.retry_at = retry_at.filter(|_| may_heal(failure.kind));
+    if kind == Kind::RateLimited && case.is_over_the_whole_limit() {
+        (failure.no_retry, failure.retry_at) = (true, None);
+    }
     failure
 }
 
@@ -110,7 +116,10 @@ impl Case<'_> {
             return (Kind::RateLimited, false);
         }
         if let Some(kind) = self.by_code() {
-            return (kind, false);
+            // "Permission denied" is a code for much that is no matter of keys, and then the words say what.
+            let vague = kind == Kind::Auth && self.status == 403;
+            let told = self.said_besides(kind).filter(|told| vague && *told != Kind::Auth);
+            return told.map_or((kind, false), |told| (told, true));
         }
         if let Some(found) = self.by_status() {
             return found;
@@ -142,9 +151,7 @@ impl Case<'_> {
     /// What a status says by itself, where it says it whatever the words are; some leave a choice to them.
     fn by_status(&self) -> Option<(Kind, bool)> {
         let words = Words::of(&self.report.words);
-        let says = |kind| {
-            TABLE.iter().any(|row| row.kind == kind && self.allows(row) && row.words.iter().any(|w| words.mean(w)))
-        };
+        let says = |kind| self.says(&words, kind);
         Some(match self.status {
             402 => (Kind::QuotaExhausted, false),
             // An account without credit is told with 429 by many; one that names a time has some.
@@ -153,11 +160,8 @@ impl Case<'_> {
             401 => (Kind::Auth, false),
             451 => (Kind::NotForUs, false),
             403 if self.report.shape == Shape::Markup => (Kind::NotForUs, false),
-            403 => {
-                let told = [Kind::QuotaExhausted, Kind::RateLimited, Kind::Auth, Kind::NotForUs, Kind::ContentFiltered];
-                told.into_iter().find(|kind| says(*kind)).map_or((Kind::Auth, false), |kind| (kind, true))
-            }
-            404 if self.misses_a_thing() || (words.mean(&meanings::LACKS) && !words.mean(&meanings::MODEL)) => {
+            403 => self.said_besides(Kind::Auth).map_or((Kind::Auth, false), |kind| (kind, true)),
+            404 if self.misses_a_thing() || (words.mean(&meanings::LACKS) && !says(Kind::NotForUs)) => {
                 (Kind::Repairable, false)
             }
             404 | 405 | 410 | 421 | 426 => (Kind::NotForUs, false),
@@ -171,6 +175,17 @@ impl Case<'_> {
             400..=499 if matches!(self.report.shape, Shape::Markup | Shape::Empty) => (Kind::NotForUs, false),
             _ => return None,
         })
+    }
+
+    /// What the words of a refusal say that may have several grounds; `unless`: what it is otherwise.
+    fn said_besides(&self, unless: Kind) -> Option<Kind> {
+        let words = Words::of(&self.report.words);
+        let kinds = [Kind::QuotaExhausted, Kind::RateLimited, Kind::ContentFiltered, unless, Kind::NotForUs];
+        kinds.into_iter().find(|kind| self.says(&words, *kind))
+    }
+
+    fn says(&self, words: &Words<'_>, kind: Kind) -> bool {
+        TABLE.iter().any(|row| row.kind == kind && self.allows(row) && row.words.iter().any(|word| words.mean(word)))
     }
 
     /// What it is where neither codes nor words say more.
@@ -194,6 +209,14 @@ impl Case<'_> {
         here && !(row.weak && self.timed)
     }
 
+    /// Whether the request alone is more than the limit ever gives: no wait helps it, and it says nothing of how busy the
+    /// target is.
+    fn is_over_the_whole_limit(&self) -> bool {
+        let words = &self.report.words;
+        let asked = number(words, "requested").zip(number(words, "limit"));
+        self.status == 413 || words.contains("request too large") || asked.is_some_and(|(asked, limit)| limit < asked)
+    }
+
     fn is_called_wrong(&self) -> bool {
         self.report.codes.iter().any(|code| meanings::WRONG.iter().any(|wrong| code.contains(wrong)))
     }
@@ -211,6 +234,18 @@ impl Case<'_> {
 }
 
 // === helpers ===
+
+/// Words of local servers that fail of the request's form.
+const LOCAL: [&str; 4] = ["mmproj", "must alternate", "system message must be", "messages at the end of the list"];
+
+/// The whole number that follows `word` in `words`.
+fn number(words: &str, word: &str) -> Option<u64> {
+    words.match_indices(word).find_map(|(at, _)| {
+        let rest = words[at + word.len()..].trim_start_matches([':', ' ', '=']);
+        let digits: String = rest.chars().take_while(|c| c.is_ascii_digit() || *c == ',').collect();
+        digits.replace(',', "").parse().ok()
+    })
+}
 
 /// Whether a time to ask again means anything for a failure of this kind.
 fn may_heal(kind: Kind) -> bool {

@@ -106,6 +106,11 @@ const FORMS: &[Row] = &[
             "is missing in assistant",
             "missing in the assistant",
             "field is required in assistant",
+            "missing `reasoning_content`",
+            "missing reasoning_content",
+            "missing field `reasoning_content`",
+            "`reasoning_content` is missing",
+            "reasoning_content is missing",
         ],
         &["reasoning"],
         Remedy::NoThinking,
@@ -163,6 +168,21 @@ const FORMS: &[Row] = &[
         &[],
         Remedy::Instructions(Instructions::User),
     ),
+    row(
+        &[
+            "system message must be at the beginning",
+            "system messages must be at the beginning",
+            "system message must be first",
+        ],
+        &[],
+        Remedy::Instructions(Instructions::First),
+    ),
+    row(
+        &["only one system message", "multiple system messages", "system messages must come first"],
+        &[],
+        Remedy::Instructions(Instructions::First),
+    ),
+    row(&["discriminator property 'role'"], &["invalid value"], Remedy::Instructions(Instructions::System)),
     row(
         &["`developer`", "'developer'", "\"developer\"", "developer role", "role developer", "role: developer"],
         &["unknown variant", "role", "input should be", "not one of", "not supported", "unsupported"],

@@ -67,6 +67,8 @@ pub enum Instructions {
     AsWritten,
     /// `system`, not `developer`.
     System,
+    /// One `system` message, before all others.
+    First,
     /// Neither: they stand in the first message of the user.
     User,
 }

@@ -260,7 +260,8 @@ impl Relay {
             return true;
         }
         let choice = &self.turn.choices()[0];
-        self.policy.continuable && choice.refusal.is_empty() && choice.calls.iter().all(|call| !call.closed)
+        let whole = self.policy.continuable && !self.turn.awaits_a_result();
+        whole && choice.refusal.is_empty() && choice.calls.iter().all(|call| !call.closed)
     }
 
     /// Who can go on from what was told.

@@ -162,13 +162,13 @@ impl Sieve {
             return Ok(());
         }
         match event {
-            Event::Alive | Event::ServerTool(_) | Event::Usage(_) => {}
+            Event::Alive | Event::Usage(_) => {}
             // What a call holds besides goes with the call.
             Event::Extra(ref extra) if matches!(extra.place, Place::Call { .. }) => {
                 self.decide_on_calls(hold);
                 self.call(event, told)?;
             }
-            Event::Identity(_) | Event::Extra(_) => told.events.push(event),
+            Event::Identity(_) | Event::Extra(_) | Event::ServerTool(_) => told.events.push(event),
             Event::Reasoning { .. } | Event::Signature { .. } | Event::Thinking(_) => {
                 if self.muted {
                     return Ok(());

@@ -19,6 +19,8 @@ pub struct Turn {
     /// What has no common form is kept until the end.
     whole: bool,
     bound: bool,
+    /// Tools of the provider's own that were told and whose results were not.
+    hosted: u32,
 }
 
 /// One of the `n` answers.
@@ -78,7 +80,7 @@ impl Turn {
     /// A turn of which nothing was told, of at most `limit` bytes. `whole`: it is told at its end, so that what has no
     /// common form counts as what it occupies until then.
     pub fn new(limit: usize, whole: bool) -> Self {
-        Self { choices: vec![Choice::default()], bytes: 0, limit, whole, bound: false }
+        Self { choices: vec![Choice::default()], bytes: 0, limit, whole, bound: false, hosted: 0 }
     }
 
     /// Notes what is being told.
@@ -139,12 +141,9 @@ impl Turn {
             Event::ToolClose { choice, call } => self.choice(*choice).call(*call).closed = true,
             Event::Finish { choice, reason, .. } => self.choice(*choice).finish = Some(reason.clone()),
             Event::Extra(extra) => self.bound |= extra.bound,
-            Event::Alive
-            | Event::Identity(_)
-            | Event::Thinking(_)
-            | Event::ServerTool(_)
-            | Event::Signature { .. }
-            | Event::Usage(_) => {}
+            Event::ServerTool(true) => self.hosted = self.hosted.saturating_add(1),
+            Event::ServerTool(false) => self.hosted = self.hosted.saturating_sub(1),
+            Event::Alive | Event::Identity(_) | Event::Thinking(_) | Event::Signature { .. } | Event::Usage(_) => {}
         }
     }
 
@@ -185,6 +184,12 @@ impl Turn {
     /// Whether content was told that only its issuer can go on from.
     pub fn is_bound(&self) -> bool {
         self.bound
+    }
+
+    /// Whether a tool that the provider runs itself was told and its result was not. Nobody can bring that result any more,
+    /// and a history that holds the one without the other is refused.
+    pub fn awaits_a_result(&self) -> bool {
+        self.hosted > 0
     }
 
     /// Whether every one of `n` choices has finished.

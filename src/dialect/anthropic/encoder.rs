@@ -41,6 +41,8 @@ struct Encoder<S> {
     besides: Vec<(u32, Map<String, Value>)>,
     /// How many calls the client was given.
     calls: usize,
+    /// The stop sequences that the client asked for.
+    stops: Vec<String>,
     /// The model refused in words.
     refused: bool,
     finish: Option<(Finish, Option<String>)>,
@@ -143,6 +145,7 @@ impl<S: Sink> Encoder<S> {
             waiting: VecDeque::new(),
             besides: Vec::new(),
             calls: 0,
+            stops: request.stop.clone(),
             refused: false,
             finish: None,
             last: Map::new(),
@@ -188,7 +191,9 @@ impl<S: Sink> Encoder<S> {
                 }
             }
             Event::Finish { choice: 0, reason, stop_sequence } => {
-                self.finish = Some((reason.clone(), stop_sequence.clone()));
+                // Servers of other APIs put words of their own in its place.
+                let met = stop_sequence.as_ref().filter(|met| self.stops.contains(met));
+                self.finish = Some((reason.clone(), met.cloned()));
             }
             Event::Extra(extra) if extra.dialect == DialectId::Anthropic => self.extra(extra, out),
             // This API has one answer, and knows no other dialect's fields.

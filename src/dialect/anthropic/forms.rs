@@ -6,6 +6,7 @@
 use super::dropped::Dropped;
 use crate::chat::modality::{Modalities, Modality};
 use crate::dialect::ids::Ids;
+use crate::dialect::json;
 use crate::failure::CallIds;
 use crate::turn::form::Form;
 use serde_json::{Map, Value, json};
@@ -79,7 +80,7 @@ fn leave_out(body: &mut Map<String, Value>, fields: &[String], dropped: &mut Dro
         let Value::Array(items) = list else { continue };
         let mut take = |object: &mut Map<String, Value>| {
             for field in fields.iter().filter(|field| !KEPT.contains(&field.as_str())) {
-                if object.shift_remove(field.as_str()).is_some() {
+                if json::remove(object, field) {
                     dropped.name(&format!("{place}.{field}"));
                 }
             }

@@ -266,18 +266,14 @@ fn joined(halves: &mut Halves, text: &str, marked: bool) -> String {
 }
 
 /// The stop sequence that was met, where the server names it: vLLM as `stop_reason`, SGLang as `matched_stop`. Both give a
-/// number for a token that ends the answer, and others words of their own.
+/// number for a token that ends the answer, and others words of their own: whether it is one is for the client's side to see.
 fn matched_stop(rest: &[(Cow<'_, str>, &RawValue)]) -> Option<String> {
     let (_, raw) = rest.iter().find(|(key, _)| STOP_FIELDS.contains(&&**key))?;
     let text: String = serde_json::from_str(raw.get()).ok()?;
-    (!text.is_empty() && !STOP_WORDS.contains(&text.to_ascii_lowercase().as_str())).then_some(text)
+    (!text.is_empty()).then_some(text)
 }
 
 const STOP_FIELDS: [&str; 2] = ["stop_reason", "matched_stop"];
-
-/// Reasons that are no stop sequences.
-const STOP_WORDS: [&str; 9] =
-    ["stop", "eos", "eos_token", "end_turn", "stop_sequence", "length", "max_tokens", "tool_calls", "tool_use"];
 
 /// Tells of fields without a common form, those that hold something.
 fn extra<'r, 'a: 'r>(

@@ -7,6 +7,7 @@
 use super::quirks;
 use crate::chat::modality::Modality;
 use crate::dialect::ids::Ids;
+use crate::dialect::json;
 use crate::dialect::note;
 use crate::failure::{CallIds, Instructions};
 use crate::routing::Target;
@@ -43,6 +44,7 @@ pub(super) fn suit<'a>(
                 message.to_mut()["role"] = "system".into();
             }
         }),
+        Instructions::First => instructions_first(&mut messages),
         Instructions::User => instructions_to_user(&mut messages),
     }
     if !form.inside().is_empty() {
@@ -145,6 +147,18 @@ fn rename_reasoning(message: &mut Cow<'_, Value>, name: &str) {
     }
 }
 
+/// Instructions that come later become the user's own; the first ones are one message.
+fn instructions_first(messages: &mut Messages<'_>) {
+    let first = messages.iter().position(|message| !is_instruction(message)).unwrap_or(messages.len());
+    for message in messages.iter_mut().skip(first).filter(|message| is_instruction(message)) {
+        message.to_mut()["role"] = "user".into();
+    }
+    if first > 0 && (first > 1 || role(&messages[0]) != "system") {
+        let texts: Vec<String> = messages.drain(..first).map(|message| words(&message)).collect();
+        messages.insert(0, Cow::Owned(json!({ "role": "system", "content": texts.join("\n\n") })));
+    }
+}
+
 /// Instructions stand before the first words of the user's; those that come later become the user's own.
 fn instructions_to_user(messages: &mut Messages<'_>) {
     let first = messages.iter().position(|message| !is_instruction(message)).unwrap_or(messages.len());
@@ -183,7 +197,7 @@ fn words(message: &Value) -> String {
 
 /// Takes fields out of a message, its parts and its calls, but none that they consist of.
 fn leave_out(message: &mut Cow<'_, Value>, fields: &[String], dropped: &mut Vec<String>) {
-    let holds = |object: &Value| fields.iter().any(|field| object.get(field.as_str()).is_some());
+    let holds = |object: &Value| fields.iter().any(|field| json::holds(object, field));
     let list = |name: &str| message.get(name).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let inside = list("content").iter().any(holds)
         || list("tool_calls").iter().any(|call| holds(call) || call.get("function").is_some_and(holds));
@@ -217,7 +231,7 @@ fn take(
 ) -> bool {
     let mut changed = false;
     for field in fields.iter().filter(|field| !kept.contains(&field.as_str())) {
-        if object.shift_remove(field.as_str()).is_some() {
+        if json::remove(object, field) {
             note(dropped, &format!("{place}.{field}"));
             changed = true;
         }

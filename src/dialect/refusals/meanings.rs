@@ -23,6 +23,12 @@ pub(super) const MODEL: Word = Any(&[
             "not a valid",
             "is not recognized",
             "end of life",
+            "end of its life",
+            "been removed",
+            "was removed",
+            "was sunset",
+            "been sunset",
+            "is disabled",
             "been shut down",
             "is not deployed",
             "不存在",
@@ -34,6 +40,8 @@ pub(super) const MODEL: Word = Any(&[
         &["not a valid", "invalid", "no such", "unknown", "unsupported", "unable to find", "could not find"],
         &[" model id", " model:", " model name", " model identifier"],
     ),
+    Phrase("model disabled"),
+    Not(&Then(&["model"], &["is deprecated"]), &["parameter", "field", "for this model", "for the model"]),
     Phrase("no such model"),
     Phrase("unknown model"),
     Phrase("invalid model"),
@@ -73,9 +81,13 @@ pub(super) const LACKS: Word = Any(&[
     Phrase("unrecognized"),
     Phrase("unexpected keyword"),
     Phrase("extra inputs are not permitted"),
+    Phrase("doesn't support"),
+    Phrase("don't support"),
     Phrase("failed to deserialize"),
     Phrase("does not accept"),
     Phrase("is not enabled"),
+    Phrase("enable auto tool choice"),
+    Phrase("requires jinja"),
     Phrase("不支持"),
 ]);
 
@@ -98,12 +110,23 @@ pub(super) const LONG: &[Word] = &[
             "over the limit",
             "maximum allowed",
         ],
-        &["prompt", "input", "conversation", "message", "request", "sequence", "model token limit"],
+        &["prompt", "input", "conversation", "message", "request", "sequence", "model token limit", "upper limit"],
     ]),
     Near(&[
         &["maximum prompt length", "maximum input length", "maximum sequence length"],
         &["token", "prompt", "input"],
     ]),
+    Near(&[&["prompt", "sequence", "conversation"], &["longer than", "larger than"], &["model", "maximum"]]),
+    Near(&[&["prompt is", "prompt has", "prompt of"], &["token"], &["context"]]),
+    Near(&[&["input characters", "input length", "maxlength"], &["max", "limit", "actual"]]),
+    Phrase("than the model can"),
+    Phrase("input is too large to process"),
+    Phrase("fenêtre de contexte"),
+    Phrase("ventana de contexto"),
+    Phrase("kontextfenster"),
+    Phrase("finestra di contesto"),
+    Phrase("コンテキスト"),
+    Phrase("컨텍스트"),
     // The names of the fields are in quotation marks.
     Near(&[&["input validation error"], &["tokens"], &["must be <="]]),
     Phrase("reduce the length"),
@@ -127,7 +150,13 @@ const OVER: &[&str] = &[
     "beyond",
     "available",
     "out of",
+    "room for",
+    "not fit",
+    "n't fit",
 ];
+
+/// Why a provider stops what it could do.
+pub(super) const POLICY: &[&str] = &["safety", "polic", "moderation", "guideline", "harmful", "sensitive content"];
 
 /// Codes of a request that is wrong, where no status says so.
 pub(super) const WRONG: [&str; 6] =

@@ -86,18 +86,26 @@ pub(super) fn plain(text: &str) -> String {
         {
             let end = at + c.len_utf8() + end;
             while rest.next_if(|(at, _)| *at <= end).is_some() {}
-            out.push(' ');
+            space(&mut out);
             before = close;
             continue;
         }
         before = c;
         match c {
-            '_' | '-' => out.push(' '),
+            '_' | '-' => space(&mut out),
+            c if c.is_whitespace() => space(&mut out),
             '’' => out.push('\''),
             c => out.extend(c.to_lowercase()),
         }
     }
     out
+}
+
+/// One space is as good as many: words stand as close as they did before what stood between them was left out.
+fn space(out: &mut String) {
+    if !out.ends_with(' ') {
+        out.push(' ');
+    }
 }
 
 /// Where a quotation ends; a single quote before a letter is an apostrophe.
@@ -123,11 +131,11 @@ mod tests {
     #[test]
     fn quotations_are_not_read() {
         for (text, expected) in [
-            ("The model `insufficient_quota` is Out-of_date", "the model   is out of date"),
-            ("say \"rate limit\" and 'api key'.", "say   and  ."),
-            ("the model's limit isn't 'it's own'", "the model's limit isn't  "),
+            ("The model `insufficient_quota` is Out-of_date", "the model is out of date"),
+            ("say \"rate limit\" and 'api key'.", "say and ."),
+            ("the model's limit isn't 'it's own'", "the model's limit isn't "),
             ("an open \"quote goes on", "an open \"quote goes on"),
-            ("“Zu lang” 「余额不足」x", "   x"),
+            ("“Zu lang” 「余额不足」x", " x"),
         ] {
             assert_eq!(plain(text), expected, "{text}");
         }

@@ -11,8 +11,14 @@ pub(super) fn fields(refused: &Refused<'_>, lower: &str) -> Option<Remedy> {
         return None;
     }
     let (mut top, mut inside) = (Vec::new(), Vec::new());
+    // The place of a bare name may stand before it: `'messages.0' : property 'name' is unsupported`.
+    let in_messages = lower.contains("'messages.") && lower.contains("property '");
     for name in names.into_iter().take(MOST) {
-        match place(&name) {
+        let place = match place(&name) {
+            Place::Top(field) if in_messages && !field.contains('.') => within(&field),
+            place => place,
+        };
+        match place {
             Place::Reasoning => return Some(Remedy::StripReasoning),
             Place::Top(field) => push(&mut top, field),
             Place::Inside(field) => push(&mut inside, field),
@@ -44,7 +50,10 @@ fn place(path: &str) -> Place {
     match (head, last) {
         ("messages" | "input" | "contents" | "system", Some(name)) if reasoning(name) => Place::Reasoning,
         ("messages" | "tools" | "functions" | "input" | "contents" | "system", Some(name)) => {
-            if FIXTURES.contains(&name) { Place::Nowhere } else { Place::Inside(name.to_owned()) }
+            match rest.contains(&CACHE) && name != CACHE {
+                true => Place::Inside(format!("{CACHE}.{name}")),
+                false => within(name),
+            }
         }
         ("reasoning_content" | "reasoning_details", None) => Place::Reasoning,
         ("cache_control", None) => Place::Inside(head.to_owned()),
@@ -61,6 +70,11 @@ fn place(path: &str) -> Place {
     }
 }
 
+/// A field of messages, parts, calls or tools, unless they consist of it.
+fn within(name: &str) -> Place {
+    if FIXTURES.contains(&name) { Place::Nowhere } else { Place::Inside(name.to_owned()) }
+}
+
 /// The names in the message, or else the one that the error gives as its parameter.
 fn names(refused: &Refused<'_>, lower: &str, coded: bool) -> Vec<String> {
     let message = refused.message;
@@ -72,6 +86,9 @@ fn names(refused: &Refused<'_>, lower: &str, coded: bool) -> Vec<String> {
                 found.extend(message.get(at + words.len()..).map(forward).unwrap_or_default());
             }
         }
+    }
+    if found.is_empty() {
+        found.extend(narrower(lower).map(str::to_owned));
     }
     if found.is_empty() {
         for words in BEHIND {
@@ -87,6 +104,13 @@ fn names(refused: &Refused<'_>, lower: &str, coded: bool) -> Vec<String> {
     }
     found.retain(|name| name.len() <= LONGEST);
     found
+}
+
+/// The sampling field of which this target takes fewer values than the API allows. A value that no target takes is the
+/// client's mistake, and is told.
+fn narrower(lower: &str) -> Option<&'static str> {
+    let only = NARROW.iter().chain(&FIXED).any(|words| lower.contains(words));
+    SAMPLING.iter().find(|field| only && lower.contains(*field)).copied()
 }
 
 /// The places in a validator's list of errors that was written out as text.
@@ -248,9 +272,33 @@ const BEHIND: [&str; 15] = [
 ];
 
 /// The value was refused, not the field.
-const VALUES: [&str; 5] = ["unsupported value", "above maximum", "below minimum", "must be between", "out of range"];
+const VALUES: [&str; 9] = [
+    "unsupported value",
+    "above maximum",
+    "below minimum",
+    "must be between",
+    "out of range",
+    "range: 0..1",
+    "range of",
+    "(0, 1",
+    "[0, 1",
+];
 /// And yet no other is taken.
-const FIXED: [&str; 3] = ["only the default", "only 1 is allowed", "only 1.0 is allowed"];
+const FIXED: [&str; 4] = ["only the default", "only 1 is allowed", "only 1.0 is allowed", "only be set to 1"];
+/// A range that is narrower than the API's.
+const NARROW: [&str; 9] = [
+    "range: 0..1",
+    "between 0 and 1",
+    "between 0.0 and 1.0",
+    "[0, 1]",
+    "[0,1]",
+    "(0, 1]",
+    "(0, 1)",
+    "[0.0, 1.0]",
+    "(0.0, 1.0",
+];
+/// Fields of which targets take different values.
+const SAMPLING: [&str; 5] = ["temperature", "top_p", "top_k", "presence_penalty", "frequency_penalty"];
 
 /// Fields without which the answer would be another: these are never left out to please a target.
 const REQUIRED: [&str; 17] = [
@@ -272,6 +320,9 @@ const REQUIRED: [&str; 17] = [
     "system",
     "contents",
 ];
+
+/// A mark with fields of its own, which targets know more or fewer of.
+const CACHE: &str = "cache_control";
 
 /// What a message, part, call or tool consists of.
 const FIXTURES: [&str; 26] = [

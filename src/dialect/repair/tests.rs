@@ -46,6 +46,18 @@ fn forms_are_read_from_the_words_of_many_vendors() {
         ("Invalid role: developer role is not supported by this model", Remedy::Instructions(Instructions::System)),
         ("Developer instruction is not enabled for models/gemma-3-27b-it", Remedy::Instructions(Instructions::User)),
         ("System role not supported", Remedy::Instructions(Instructions::User)),
+        ("System message must be at the beginning.", Remedy::Instructions(Instructions::First)),
+        ("'messages.0' : discriminator property 'role' has invalid value", Remedy::Instructions(Instructions::System)),
+        ("Missing `reasoning_content` field in the assistant message at message index 1.", Remedy::NoThinking),
+        ("temperature: range: 0..1", Remedy::Drop { fields: names(&["temperature"]), lasting: false }),
+        (
+            "invalid request: temperature must be between 0 and 1.0 inclusive.",
+            Remedy::Drop { fields: names(&["temperature"]), lasting: false },
+        ),
+        (
+            "invalid temperature: only 1 is allowed for this model",
+            Remedy::Drop { fields: names(&["temperature"]), lasting: true },
+        ),
         (
             "messages.1.assistant.reasoning_content: property 'messages.1.assistant.reasoning_content' is unsupported",
             Remedy::StripReasoning,
@@ -203,6 +215,8 @@ fn fields_are_read_from_lists_quotes_and_paths() {
         ),
         ("Unknown parameter: 'messages[0].foo'.", inside(&["foo"])),
         ("messages.0.content.0.text.cache_control: Extra inputs are not permitted", inside(&["cache_control"])),
+        ("system.2.cache_control.ephemeral.scope: Extra inputs are not permitted", inside(&["cache_control.scope"])),
+        ("'messages.0' : property 'name' is unsupported", inside(&["name"])),
         ("Unknown parameter: 'tools[0].function.strict'.", inside(&["strict"])),
         ("Unsupported parameter: 'tools'", None),
         ("messages.0.role: Extra inputs are not permitted", None),

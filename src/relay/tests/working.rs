@@ -1,6 +1,7 @@
 //! Silence that is work: with the limits that hold by default, nobody is given up for it, and nobody else is asked.
 
 use super::*;
+use crate::event::{Extra, Place};
 
 /// Plays an answer of the first of two targets with all clocks at their defaults.
 fn begin(reasons: bool) -> Play {
@@ -118,6 +119,29 @@ fn searches_of_the_provider() {
     play.text(0, "I search.").say(0, Event::ServerTool(true)).say(0, Event::ServerTool(true)).wait(secs(20));
     play.say(0, Event::ServerTool(false)).wait(secs(20)).say(0, Event::ServerTool(false));
     play.wait(secs(4)).answers("It is blue.");
+}
+
+/// A history that holds a search without its result is refused, and the session with it.
+#[test]
+fn a_search_that_was_told_and_never_answered_is_not_gone_on_from() {
+    let bound = || {
+        let fields = serde_json::Map::new();
+        let extra = Extra { dialect: DialectId::Chat, place: Place::Whole, fields, bound: true };
+        Event::Extra(Box::new(extra))
+    };
+    for (answered, goes_on) in [(false, false), (true, true)] {
+        let mut setup = setup(&["a", "a"]);
+        setup.level.retries = 1;
+        let mut play = setup.begin();
+        play.sent(0).text(0, "I search.").say(0, bound()).say(0, Event::ServerTool(true));
+        if answered {
+            play.say(0, Event::ServerTool(false));
+        }
+        play.moves();
+        let moves = play.fail(0, Kind::Reset).moves();
+        let expected = if goes_on { "drop0:failed open1:a" } else { "drop0:failed close:NotContinuable(Reset)" };
+        assert_eq!(moves, expected);
+    }
 }
 
 #[test]

@@ -56,7 +56,9 @@ fn statuses_and_types_are_told_apart() {
 fn wordings_decide_where_the_type_is_too_wide() {
     for (message, expected) in [
         ("prompt is too long: 215000 tokens > 200000 maximum", Kind::ContextTooLong),
-        ("input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000", Kind::ContextTooLong),
+        // The answer that was asked for is what does not fit: a shorter one may.
+        ("input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000", Kind::Repairable),
+        ("input length and `max_tokens` exceed context limit: 210000 + 20000 > 200000", Kind::ContextTooLong),
         ("Input is too long for requested model.", Kind::ContextTooLong),
         ("Your credit balance is too low to access the Anthropic API.", Kind::QuotaExhausted),
         ("You have reached your specified API usage limits.", Kind::QuotaExhausted),
@@ -111,7 +113,8 @@ fn a_refusal_that_names_its_own_way_out_is_remedied() {
         ("output_config: Extra inputs are not permitted", drop("output_config")),
         ("messages.0.content.0.text.cache_control: Extra inputs are not permitted", inside("cache_control")),
         ("tools.0.custom.strict: Extra inputs are not permitted", inside("strict")),
-        ("temperature: range: 0..1", None),
+        // Other APIs allow more: a request that came for one of them is served without it.
+        ("temperature: range: 0..1", Some(Remedy::Drop { fields: vec!["temperature".to_owned()], lasting: false })),
         ("messages: at least one message is required", None),
     ] {
         let failure = response(400, &HeaderMap::new(), error("invalid_request_error", message).as_bytes());

@@ -9,7 +9,7 @@ use http::HeaderMap;
 use serde_json::{Value, json};
 
 fn request(stream: bool) -> Request {
-    let body = json!({"model": "main", "max_tokens": 64, "stream": stream,
+    let body = json!({"model": "main", "max_tokens": 64, "stream": stream, "stop_sequences": ["END"],
                       "messages": [{"role": "user", "content": "hi"}]});
     let mut request = Anthropic.parse(&HeaderMap::new(), body.to_string().as_bytes()).expect("a request");
     request.minted = Minted { id: 0xABC, unix: 1 };
@@ -288,6 +288,9 @@ fn stop_reasons_agree_with_what_was_told() {
         assert_eq!(reason(events.clone()).0, expected, "{events:?}");
     }
     assert_eq!(reason(vec![text("a"), met]), ("stop_sequence".to_owned(), json!("END")));
+    // A word of a server's own, which the client did not ask for.
+    let own = Event::Finish { choice: 0, reason: Finish::Stop, stop_sequence: Some("eos".to_owned()) };
+    assert_eq!(reason(vec![text("a"), own]), ("end_turn".to_owned(), json!(null)));
 }
 
 #[test]

@@ -50,6 +50,11 @@ fn a_form_changes_what_it_is_about_and_nothing_else() {
             json!([{ "role": "user", "content": "x\n\ny" }, { "role": "user", "content": "z" }]),
         ),
         (
+            Remedy::Instructions(Instructions::First),
+            json!([{ "role": "system", "content": "x" }, { "role": "developer", "content": "y" }, { "role": "user", "content": "u" }, { "role": "system", "content": "z" }]),
+            json!([{ "role": "system", "content": "x\n\ny" }, { "role": "user", "content": "u" }, { "role": "user", "content": "z" }]),
+        ),
+        (
             Remedy::DropInside(vec!["name".to_owned(), "role".to_owned()]),
             json!([{ "role": "user", "content": "y", "name": "ann" }, { "role": "assistant", "content": null, "tool_calls": [call("c")] }]),
             json!([{ "role": "user", "content": "y" }, { "role": "assistant", "content": null, "tool_calls": [call("c")] }]),
