@@ -6,7 +6,7 @@ mod support;
 use segue::rig::origin::{Origin, Scripts};
 use segue::rig::script::Script;
 use serde_json::Value;
-use std::io::Read;
+use std::io::{BufRead, Read};
 use std::process::Stdio;
 use support::program::{Running, SERVE, Stream, ask, run, scratch, segue, told};
 
@@ -240,6 +240,25 @@ async fn a_gateway_that_is_about_to_leave_says_so_before_it_closes_its_door() {
     assert_eq!(ask(&base_url, "normal").await.0, 200);
     serve.signal("TERM");
     assert_eq!(serve.wait(), Some(130));
+}
+
+#[tokio::test]
+async fn a_log_that_nobody_reads_holds_up_nobody() {
+    let origin = Origin::local(Scripts::fixed(Script::telling("Well."))).await.unwrap();
+    let mut command = segue(&SERVE);
+    command.envs([("OLLAMA_HOST", origin.addr.to_string().as_str()), ("SEGUE_LOG", "trace")]);
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = std::io::BufReader::new(child.stderr.take().unwrap()).lines();
+    let line = lines.find_map(|line| line.ok().filter(|line| line.contains("  clients  "))).unwrap();
+    let base_url = line[line.find("http").unwrap()..].trim().to_owned();
+    // Each of these turns leaves many lines, and the pipe holds 64 KiB.
+    for _ in 0..100 {
+        assert_eq!(ask(&base_url, "normal").await.0, 200);
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let left: usize = lines.map_while(Result::ok).map(|line| line.len()).sum();
+    assert!(60_000 < left, "only {left} bytes were left unread");
 }
 
 #[tokio::test]

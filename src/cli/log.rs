@@ -1,7 +1,7 @@
 //! The log: lines on standard error, filtered by `SEGUE_LOG`, as text or, with `SEGUE_LOG_FORMAT=json`, as JSON.
 
-use super::Failed;
 use super::paint::Paint;
+use super::{Failed, outlet};
 use crate::words::escape::{json_line, plain};
 use std::io::{self, Write};
 use tracing_subscriber::EnvFilter;
@@ -36,12 +36,15 @@ pub(super) fn start(default: &str) -> Result<Format, Failed> {
         })?,
     };
     let lines = tracing_subscriber::fmt().with_env_filter(filter);
+    let outlet =
+        outlet::stderr(format).map_err(|error| Failed::Setup(format!("the log cannot be started: {error}")))?;
     // An embedding program, or a test, may have its own log; then that stays.
     let _ = match format {
         Format::Text => {
-            lines.with_writer(io::stderr).with_ansi(Paint::of_stderr().is_lively()).fmt_fields(fields()).try_init()
+            let lively = Paint::of_stderr().is_lively();
+            lines.with_writer(move || outlet.clone()).with_ansi(lively).fmt_fields(fields()).try_init()
         }
-        Format::Json => lines.json().flatten_event(true).with_writer(|| Lines(io::stderr())).try_init(),
+        Format::Json => lines.json().flatten_event(true).with_writer(move || Lines(outlet.clone())).try_init(),
     };
     Ok(format)
 }

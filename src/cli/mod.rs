@@ -14,6 +14,7 @@ mod key;
 mod log;
 mod memory;
 mod mock;
+mod outlet;
 mod paint;
 mod probe;
 mod problems;
@@ -66,6 +67,7 @@ pub fn main() -> ExitCode {
         }
         Err(error) => Err(Failed::Setup(format!("no runtime: {error}"))),
     };
+    outlet::last_words();
     done.unwrap_or_else(|failed| failed.tell())
 }
 

@@ -1,6 +1,6 @@
 //! Being told to stop: Ctrl-C, or SIGTERM from whoever supervises the process.
 
-use super::Failed;
+use super::{Failed, outlet};
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -36,6 +36,7 @@ impl Signals {
                 UNENDED
             }
         };
+        outlet::last_words();
         std::process::exit(code);
     }
 
