@@ -1,10 +1,11 @@
-//! Transcripts of Messages streams, cut at every byte, must give the same events each time.
+//! Transcripts of Messages and Responses streams, cut at every byte, must give the same events each time.
 //!
 //! `BLESS=1` writes what the decoder gives into the `.events` files; read the difference before it is kept.
 #![expect(clippy::expect_used, clippy::panic, reason = "a test's panic is its report")]
 
 use bytes::Bytes;
 use segue::dialect::anthropic::Anthropic;
+use segue::dialect::responses::Responses;
 use segue::dialect::{Expect, Flow, Provider};
 use segue::event::{Event, Step};
 use segue::sse::{Decoder, Item};
@@ -14,11 +15,21 @@ use std::path::PathBuf;
 const LIMIT: usize = 1 << 20;
 
 #[test]
-fn every_cut_gives_the_same_events() {
+fn every_cut_of_a_messages_stream_gives_the_same_events() {
+    try_each("anthropic", &Anthropic);
+}
+
+#[test]
+fn every_cut_of_a_responses_stream_gives_the_same_events() {
+    try_each("responses", &Responses);
+}
+
+fn try_each(folder: &str, provider: &dyn Provider) {
+    let read = |pieces: &mut dyn Iterator<Item = Bytes>| read(provider, pieces);
     let mut count = 0;
-    for path in transcripts() {
+    for path in transcripts(folder) {
         let body = Bytes::from(std::fs::read(&path).expect("a transcript"));
-        let whole = read([body.clone()]);
+        let whole = read(&mut [body.clone()].into_iter());
         let expected = path.with_extension("events");
         if std::env::var_os("BLESS").is_some() {
             std::fs::write(&expected, &whole).expect("a place for the events");
@@ -26,18 +37,18 @@ fn every_cut_gives_the_same_events() {
         let told = std::fs::read_to_string(&expected).expect("events beside the transcript");
         assert_eq!(whole, told, "{}", path.display());
         for cut in 1..body.len() {
-            let halves = read([body.slice(..cut), body.slice(cut..)]);
+            let halves = read(&mut [body.slice(..cut), body.slice(cut..)].into_iter());
             assert_eq!(halves, told, "{} cut at {cut}", path.display());
         }
-        let bytes = read((0..body.len()).map(|at| body.slice(at..=at)));
+        let bytes = read(&mut (0..body.len()).map(|at| body.slice(at..=at)));
         assert_eq!(bytes, told, "{} byte by byte", path.display());
         count += 1;
     }
     assert!(count >= 25, "only {count} transcripts were found");
 }
 
-fn transcripts() -> Vec<PathBuf> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/anthropic");
+fn transcripts(folder: &str) -> Vec<PathBuf> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(folder);
     let mut paths: Vec<PathBuf> =
         std::fs::read_dir(folder).expect("the transcripts").map(|e| e.expect("an entry").path()).collect();
     paths.retain(|p| p.extension().is_some_and(|e| e == "sse"));
@@ -46,9 +57,9 @@ fn transcripts() -> Vec<PathBuf> {
 }
 
 /// What the pieces of a body come to, a line an event.
-fn read(pieces: impl IntoIterator<Item = Bytes>) -> String {
+fn read(provider: &dyn Provider, pieces: &mut dyn Iterator<Item = Bytes>) -> String {
     let mut sse = Decoder::new(LIMIT);
-    let mut dialect = Anthropic.decoder(Expect::of(1));
+    let mut dialect = provider.decoder(Expect::of(1));
     let mut out = String::new();
     for piece in pieces {
         sse.push(piece);

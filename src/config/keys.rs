@@ -157,7 +157,6 @@ pub const KEYS: &[(&str, &[&str])] = &[
 /// removed when its feature arrives. A dialect named here makes its connections unusable: they are left out of chains.
 pub const NOT_YET: &[(&str, &str)] = &[
     ("server.tls", "TLS is not served yet; put a proxy that does in front"),
-    ("connections.*.dialect = responses", "the dialect `responses` is not spoken yet"),
     (
         "connections.*.dialect = gemini",
         "the dialect `gemini` is not spoken yet; Google also speaks `chat` at https://generativelanguage.googleapis.com/v1beta/openai",

@@ -32,6 +32,7 @@ mod openai;
 mod refusals;
 mod repair;
 pub mod responses;
+mod surrogates;
 
 /// One API: the side that a provider speaks and, where clients of Segue speak it too, theirs.
 pub trait Dialect: Send + Sync + 'static {
@@ -360,7 +361,8 @@ pub fn of(id: DialectId) -> Option<&'static dyn Dialect> {
     match id {
         DialectId::Chat => Some(&chat::Chat),
         DialectId::Anthropic => Some(&anthropic::Anthropic),
-        DialectId::Responses | DialectId::Gemini | DialectId::Bedrock => None,
+        DialectId::Responses => Some(&responses::Responses),
+        DialectId::Gemini | DialectId::Bedrock => None,
     }
 }
 
@@ -371,9 +373,6 @@ pub fn provider(id: DialectId) -> Option<&'static dyn Provider> {
 
 /// The client's side of a dialect; `None` for one that no client speaks, or that is not built yet.
 pub fn client(id: DialectId) -> Option<&'static dyn Client> {
-    if id == DialectId::Responses {
-        return Some(&responses::Responses);
-    }
     of(id).and_then(Dialect::client)
 }
 

@@ -158,6 +158,7 @@ fn answer(shared: &Shared, number: u64, call: &Call) -> Vec<(Duration, Signal)> 
     let reading = match api {
         Api::Chat => Reading::of_chat(&body, &text),
         Api::Anthropic => Reading::of_anthropic(&body, &text),
+        Api::Responses => Reading::of_responses(&body, &text),
     };
     signals::of_reading(&script, &reading, shared.seed.wrapping_add(number))
 }

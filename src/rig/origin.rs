@@ -307,6 +307,7 @@ async fn play_script(connection: &mut Connection, head: Head, body: &BytesMut, a
     let reading = match api {
         Api::Chat => Reading::of_chat(&json, &text),
         Api::Anthropic => Reading::of_anthropic(&json, &text),
+        Api::Responses => Reading::of_responses(&json, &text),
     };
     drop(text);
     let names = api.names(number, &model, unix_seconds());

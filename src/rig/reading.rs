@@ -95,6 +95,20 @@ impl Reading {
             flaw,
         }
     }
+
+    /// Reads the body of a Responses request for a provider that would tell `text`.
+    pub fn of_responses(body: &Value, text: &str) -> Self {
+        let messages = body.get("input").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        Self {
+            model: string(body.get("model")),
+            ask: ask_of(messages, text),
+            choices: Some(1),
+            limit: body.get("max_output_tokens").and_then(Value::as_u64),
+            stream: body.get("stream").and_then(Value::as_bool).unwrap_or(false),
+            include_usage: true,
+            flaw: None,
+        }
+    }
 }
 
 // === impl Ask ===
@@ -155,8 +169,11 @@ fn fold(c: char) -> char {
 
 /// The question that `messages` ask of a provider that would tell `text`.
 fn ask(body: &Value, text: &str) -> Ask {
-    let Some(messages) = body.get("messages").and_then(Value::as_array) else { return Ask::Fresh };
-    match messages.as_slice() {
+    body.get("messages").and_then(Value::as_array).map_or(Ask::Fresh, |messages| ask_of(messages, text))
+}
+
+fn ask_of(messages: &[Value], text: &str) -> Ask {
+    match messages {
         [.., last] if role(last) == "assistant" => match content(last) {
             told if told.is_empty() => Ask::Fresh,
             told => Ask::Prefill { text: told.into() },

@@ -10,6 +10,7 @@ use std::ops::Range;
 
 mod anthropic;
 mod chat;
+mod responses;
 mod whole;
 
 pub use whole::Whole;
@@ -21,6 +22,8 @@ pub enum Api {
     Chat,
     /// Anthropic Messages.
     Anthropic,
+    /// OpenAI Responses.
+    Responses,
 }
 
 /// The names that one answer gives itself.
@@ -44,6 +47,7 @@ pub struct Writer {
     /// How many things were said.
     said: u64,
     blocks: anthropic::Blocks,
+    items: responses::Items,
 }
 
 /// Puts events into frames.
@@ -59,7 +63,7 @@ struct Frames<'a> {
 // === impl Api ===
 
 impl Api {
-    /// All APIs.
+    /// The APIs in which a finish is told before the terminator.
     pub const ALL: [Self; 2] = [Self::Chat, Self::Anthropic];
 
     /// The API that answers POST at `path`.
@@ -69,6 +73,8 @@ impl Api {
             Some(Self::Chat)
         } else if path.ends_with("/messages") {
             Some(Self::Anthropic)
+        } else if path.ends_with("/responses") {
+            Some(Self::Responses)
         } else {
             None
         }
@@ -77,7 +83,7 @@ impl Api {
     /// The header that names a request.
     pub fn request_id_header(self) -> &'static str {
         match self {
-            Self::Chat => "x-request-id",
+            Self::Chat | Self::Responses => "x-request-id",
             Self::Anthropic => "request-id",
         }
     }
@@ -87,6 +93,7 @@ impl Api {
         let id = match self {
             Self::Chat => format!("chatcmpl-rig{number:08}"),
             Self::Anthropic => format!("msg_rig{number:08}"),
+            Self::Responses => format!("resp_rig{number:08}"),
         };
         Names { id, model: model.to_owned(), created }
     }
@@ -96,8 +103,8 @@ impl Api {
         let json = "application/json";
         match (self, body) {
             (_, Body::Html) => (HTML.replace("STATUS", &status.to_string()), "text/html; charset=utf-8"),
-            (Self::Chat, Body::Error(wrong)) => (format!("{{\"error\":{}}}", chat::error(wrong, None)), json),
-            (Self::Chat, Body::Invalid(m)) => (format!("{{\"error\":{}}}", chat::error(Wrong::Invalid, Some(m))), json),
+            (Self::Chat | Self::Responses, Body::Error(wrong)) => (responses::error(wrong, None), json),
+            (Self::Chat | Self::Responses, Body::Invalid(m)) => (responses::error(Wrong::Invalid, Some(m)), json),
             (Self::Anthropic, Body::Error(wrong)) => (anthropic::error(wrong, None), json),
             (Self::Anthropic, Body::Invalid(m)) => (anthropic::error(Wrong::Invalid, Some(m)), json),
         }
@@ -106,10 +113,10 @@ impl Api {
     /// The status that goes with an error where the answer is not streamed.
     pub fn status(self, wrong: Wrong) -> u16 {
         match (self, wrong) {
-            (Self::Chat, Wrong::Overloaded) => 503,
+            (Self::Chat | Self::Responses, Wrong::Overloaded) => 503,
             (Self::Anthropic, Wrong::Overloaded) => 529,
             (_, Wrong::Server) => 500,
-            (_, Wrong::RateLimited) | (Self::Chat, Wrong::Quota) => 429,
+            (_, Wrong::RateLimited) | (Self::Chat | Self::Responses, Wrong::Quota) => 429,
             (Self::Anthropic, Wrong::Quota) => 402,
             (_, Wrong::Auth) => 401,
             (_, Wrong::Invalid | Wrong::TooLong | Wrong::Filtered) => 400,
@@ -131,7 +138,15 @@ impl Answer<'_> {
 impl Writer {
     /// A writer for one answer. `include_usage`: the client of a chat API asked for usage.
     pub fn new(api: Api, names: Names, include_usage: bool, quirks: Quirks) -> Self {
-        Self { api, names, include_usage, quirks, said: 0, blocks: anthropic::Blocks::default() }
+        Self {
+            api,
+            names,
+            include_usage,
+            quirks,
+            said: 0,
+            blocks: anthropic::Blocks::default(),
+            items: responses::Items::default(),
+        }
     }
 
     /// Appends the bytes that say this.
@@ -157,6 +172,9 @@ impl Writer {
         match self.api {
             Api::Chat => frames.event(None, format_args!("{{\"id\":\"{}\",\"choices\":[{{\"index\":", self.names.id)),
             Api::Anthropic => frames.event(Some("content_block_delta"), format_args!("{{\"type\":\"content_block_del")),
+            Api::Responses => {
+                frames.event(Some("response.output_text.delta"), format_args!("{{\"type\":\"response.outp"))
+            }
         }
     }
 
@@ -165,6 +183,7 @@ impl Writer {
         match self.api {
             Api::Chat => chat::say(say, &self.names, self.include_usage, &mut frames),
             Api::Anthropic => self.blocks.say(say, &self.names, &mut frames),
+            Api::Responses => self.items.say(say, &self.names, &mut frames),
         }
         frames.carrier
     }

@@ -14,8 +14,7 @@ use segue::store::replay;
 use segue::store::told::Told;
 use segue::turn::Turn;
 
-const DIALECTS: [DialectId; 2] = [DialectId::Chat, DialectId::Anthropic];
-const CLIENTS: [DialectId; 3] = [DialectId::Chat, DialectId::Anthropic, DialectId::Responses];
+const DIALECTS: [DialectId; 3] = [DialectId::Chat, DialectId::Anthropic, DialectId::Responses];
 
 /// Where a foreign value may stand in an event: `@` is its place.
 const CHAT: [&str; 14] = [
@@ -50,10 +49,42 @@ const ANTHROPIC: [&str; 12] = [
     r#"{"type":"error","error":@}"#,
 ];
 
+const RESPONSES: [&str; 9] = [
+    "@",
+    r#"{"type":"response.created","response":@}"#,
+    r#"{"type":"response.output_item.added","output_index":@,"item":@}"#,
+    r#"{"type":"response.output_item.done","output_index":0,"item":{"type":"message","content":@}}"#,
+    r#"{"type":"response.output_item.done","output_index":0,"item":{"type":"reasoning","summary":@,"content":@,"encrypted_content":@}}"#,
+    r#"{"type":"response.output_item.done","output_index":0,"item":{"type":"custom_tool_call","call_id":@,"name":"f","input":@}}"#,
+    r#"{"type":"response.output_text.delta","output_index":0,"delta":@,"logprobs":@}"#,
+    r#"{"type":"response.completed","response":{"output":@,"usage":@,"status":"completed"}}"#,
+    r#"{"type":"response.failed","response":{"status":"failed","error":@}}"#,
+];
+
 /// A stream of many small events.
 type Stream = (DialectId, &'static str, fn(usize) -> String);
 
-const STREAMS: [Stream; 22] = [
+const STREAMS: [Stream; 27] = [
+    (DialectId::Responses, "letters", |_| {
+        r#"{"type":"response.output_text.delta","output_index":0,"delta":"a"}"#.to_owned()
+    }),
+    (DialectId::Responses, "one-byte fragments of a custom call", |at| {
+        match at {
+        0 => r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"custom_tool_call","call_id":"a","name":"f"}}"#.to_owned(),
+        _ => r#"{"type":"response.custom_tool_call_input.delta","output_index":0,"delta":"1"}"#.to_owned(),
+    }
+    }),
+    (DialectId::Responses, "items that never end", |at| {
+        format!(r#"{{"type":"response.output_item.added","output_index":{at},"item":{{"type":"reasoning"}}}}"#)
+    }),
+    (DialectId::Responses, "one item begun again and again", |_| {
+        r#"{"type":"response.output_item.added","output_index":7,"item":{"type":"message"}}"#.to_owned()
+    }),
+    (DialectId::Responses, "items of no common form", |at| {
+        format!(
+            r#"{{"type":"response.output_item.done","output_index":{at},"item":{{"type":"web_search_call","x":1}}}}"#
+        )
+    }),
     (DialectId::Chat, "letters", |_| delta(r#""content":"a""#)),
     (DialectId::Chat, "blanks", |_| delta(r#""content":" ""#)),
     (DialectId::Chat, "letters and reasoning", |at| {
@@ -130,7 +161,9 @@ fn call(index: u64, id: &str, name: &str, args: &str) -> String {
 #[test]
 fn an_event_of_any_shape_is_read_and_told_linearly() {
     let mut dear = Vec::new();
-    for (id, templates) in [(DialectId::Chat, &CHAT[..]), (DialectId::Anthropic, &ANTHROPIC[..])] {
+    let all =
+        [(DialectId::Chat, &CHAT[..]), (DialectId::Anthropic, &ANTHROPIC[..]), (DialectId::Responses, &RESPONSES[..])];
+    for (id, templates) in all {
         for template in templates {
             for (shape, make) in SHAPES {
                 let slots = template.matches('@').count().max(1);
@@ -194,6 +227,7 @@ fn whole_answers_and_errors_are_read_linearly() {
             r#"{"choices":[{"message":{"content":@,"tool_calls":@}}],"usage":@}"#,
             r#"{"type":"message","content":@,"stop_reason":"end_turn"}"#,
             r#"{"type":"message","content":[{"type":"tool_use","id":"a","name":"f","input":@}],"usage":@}"#,
+            r#"{"output":@,"status":"completed","usage":@}"#,
             r#"{"error":@}"#,
             r#"[{"error":{"message":@,"type":@,"code":@,"param":@,"metadata":@,"details":@}}]"#,
             r#"{"error":{"message":"Unsupported parameter: 'x'","details":[{"retryDelay":@}],"metadata":{"raw":@}}}"#,
@@ -244,7 +278,7 @@ fn play(id: DialectId, events: &[sse::Event], bounds: Bounds) {
 }
 
 fn tell(issuer: DialectId, steps: &[Step]) {
-    for id in CLIENTS {
+    for id in DIALECTS {
         let client = dialect::client(id).unwrap();
         for stream in [true, false] {
             let mut encoder = client.encoder(&request(id, stream));

@@ -12,7 +12,7 @@ use segue::store::{Conversation, replay};
 use segue::turn::resume::{Anchor, Carry, Continue, How, Origin};
 use std::sync::Arc;
 
-const DIALECTS: [DialectId; 2] = [DialectId::Chat, DialectId::Anthropic];
+const DIALECTS: [DialectId; 3] = [DialectId::Chat, DialectId::Anthropic, DialectId::Responses];
 
 const RESPONSES: [&str; 11] = [
     "@",

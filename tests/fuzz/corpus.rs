@@ -50,7 +50,8 @@ const REQUESTS: [&str; 18] = [
     r#"{"model":"m","messages":[{"role":"user","content":"a\ud83d\ude00b\u0000"},{"role":"assistant","content":[{"type":"thinking","thinking":[{"type":"text","text":"x"}]},{"type":"refusal","refusal":"no"}],"reasoning_details":[{"type":"reasoning.text","text":"y"}]},{"role":"user","content":"c"}]}"#,
 ];
 
-const BODIES: [&str; 22] = [
+const BODIES: [&str; 23] = [
+    r#"{"id":"resp_1","object":"response","created_at":1,"model":"m","status":"completed","output":[{"type":"reasoning","summary":[{"type":"summary_text","text":"a"}],"encrypted_content":"x"},{"type":"message","role":"assistant","content":[{"type":"output_text","text":"Hello","annotations":[]},{"type":"refusal","refusal":"no"}]},{"type":"function_call","call_id":"a","name":"f","arguments":"{}"},{"type":"custom_tool_call","call_id":"b","name":"g","input":"x"},{"type":"web_search_call","id":"w"}],"usage":{"input_tokens":1,"output_tokens":2,"input_tokens_details":{"cached_tokens":0}}}"#,
     r#"{"id":"c1","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"Hello"},"finish_reason":"stop","logprobs":null}],"usage":{"prompt_tokens":1,"completion_tokens":2,"total_tokens":3}}"#,
     r#"{"choices":[{"message":{"content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"b","type":"function","function":{"name":"g","arguments":{"x":1}}}]},"finish_reason":"tool_calls"}]}"#,
     r#"{"choices":[{"index":1,"message":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"a"}]},{"type":"text","text":"b"}],"reasoning_details":[{"type":"reasoning.text","text":"c"}]},"finish_reason":"length"},{"index":0,"message":{"refusal":"no"},"finish_reason":"content_filter"}]}"#,

@@ -27,17 +27,19 @@ pub(crate) const REQUESTS: [Target; 3] = [
     Target { name: "messages request", play: |input| request(DialectId::Anthropic, input) },
 ];
 
-pub(crate) const STREAMS: [Target; 2] = [
+pub(crate) const STREAMS: [Target; 3] = [
+    Target { name: "responses stream", play: |input| stream(DialectId::Responses, input) },
     Target { name: "chat stream", play: |input| stream(DialectId::Chat, input) },
     Target { name: "messages stream", play: |input| stream(DialectId::Anthropic, input) },
 ];
 
-pub(crate) const BODIES: [Target; 2] = [
+pub(crate) const BODIES: [Target; 3] = [
+    Target { name: "responses body", play: |input| body(DialectId::Responses, input) },
     Target { name: "chat body", play: |input| body(DialectId::Chat, input) },
     Target { name: "messages body", play: |input| body(DialectId::Anthropic, input) },
 ];
 
-const PROVIDERS: [DialectId; 2] = [DialectId::Chat, DialectId::Anthropic];
+const PROVIDERS: [DialectId; 3] = [DialectId::Chat, DialectId::Anthropic, DialectId::Responses];
 const CLIENTS: [DialectId; 3] = [DialectId::Chat, DialectId::Anthropic, DialectId::Responses];
 
 /// A request that is read can be written for every kind of target, as JSON, and kept.
@@ -53,7 +55,8 @@ fn request(id: DialectId, input: &[u8]) {
                 let wire = dialect::provider(target).unwrap().encode(&request, &Model::new("c", model, target), &carry);
                 if let Ok(wire) = wire {
                     let body: Value = serde_json::from_slice(&wire.body).unwrap();
-                    assert!(body["messages"].is_array() && body["stream"].is_boolean());
+                    let list = if target == DialectId::Responses { "input" } else { "messages" };
+                    assert!(body[list].is_array() && body["stream"].is_boolean());
                 }
             }
         }

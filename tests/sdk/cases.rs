@@ -211,7 +211,7 @@ fn calls(who: &str) -> Vec<ToolCall> {
 
 // === consts ===
 
-const DIALECTS: [&str; 2] = ["chat", "anthropic"];
+const DIALECTS: [&str; 3] = ["chat", "anthropic", "responses"];
 
 const TOOLS: [&str; 2] = ["look_up_weather", "set_alarm"];
 

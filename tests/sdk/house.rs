@@ -109,7 +109,7 @@ impl House {
 fn configuration(cases: &[Case], origins: &[Origin; 2]) -> String {
     let mut text = String::new();
     for (place, origin) in PLACES.iter().zip(origins) {
-        for dialect in ["chat", "anthropic"] {
+        for dialect in ["chat", "anthropic", "responses"] {
             let url = origin.base_url();
             write!(text, "[connections.{place}-{dialect}]\ndialect = \"{dialect}\"\nbase_url = \"{url}\"\n").unwrap();
             text.push_str("api_key = { env = \"KEY\" }\n");

@@ -6,9 +6,9 @@
 //! intermediate value.
 
 use super::classify;
-use super::surrogates::{self, Edges};
 use crate::bounds::Excess;
 use crate::chat::DialectId;
+use crate::dialect::surrogates::{self, Edges};
 use crate::dialect::{Decode, Expect, Flow, finishes};
 use crate::event::{Event, Extra, Finish, Identity, Place, Step, Usage};
 use crate::failure::{Failure, Kind, Said, Stage};

@@ -19,7 +19,6 @@ mod quirks;
 mod refuse;
 mod sink;
 mod stream;
-mod surrogates;
 mod thinking;
 mod translate;
 mod upstream;

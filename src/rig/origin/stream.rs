@@ -65,7 +65,7 @@ impl Exchange {
     pub(super) async fn no_model(self, connection: &mut Connection, message: &str) -> bool {
         let quoted = serde_json::Value::from(message);
         let body = match self.api {
-            Api::Chat => format!(
+            Api::Chat | Api::Responses => format!(
                 "{{\"error\":{{\"message\":{quoted},\"type\":\"invalid_request_error\",\"param\":\"model\",\
                  \"code\":\"model_not_found\"}}}}"
             ),

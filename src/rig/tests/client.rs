@@ -55,6 +55,7 @@ impl Client {
         let path = match api {
             Api::Chat => "/v1/chat/completions",
             Api::Anthropic => "/v1/messages",
+            Api::Responses => "/v1/responses",
         };
         let body = body.to_string();
         let text =

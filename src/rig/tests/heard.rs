@@ -82,6 +82,7 @@ pub(super) fn read(api: Api, body: &[u8]) -> Heard {
                 assert_eq!(json["type"], name.as_str());
                 anthropic(&json, &mut heard);
             }
+            Api::Responses => panic!("its own reader is the dialect's"),
         }
     }
     heard

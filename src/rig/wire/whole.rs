@@ -1,6 +1,6 @@
 //! Whole answers: what a timeline says, as one JSON body.
 
-use super::{Api, Names, Quoted, anthropic, chat};
+use super::{Api, Names, Quoted, anthropic, chat, responses};
 use crate::rig::play::{Say, Tokens};
 use crate::rig::script::Finish;
 use std::fmt::Write;
@@ -58,6 +58,17 @@ impl Whole {
         match api {
             Api::Chat => self.chat(names),
             Api::Anthropic => self.anthropic(names),
+            Api::Responses => {
+                let reason = self.finishes.first().copied().unwrap_or_default();
+                let text = self.texts.first().map_or("", String::as_str);
+                responses::whole(
+                    names,
+                    reason,
+                    self.tokens.as_ref(),
+                    (&self.reasoning, text, &self.refusal),
+                    &self.tools,
+                )
+            }
         }
     }
 

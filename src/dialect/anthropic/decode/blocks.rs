@@ -2,7 +2,7 @@
 
 use super::{Decoder, extra, malformed};
 use crate::bounds::Excess;
-use crate::dialect::anthropic::surrogates::{self, Edges};
+use crate::dialect::surrogates::{self, Edges};
 use crate::event::{Event, Place, Step};
 use crate::failure::{Failure, Kind, Stage};
 use serde_json::{Map, Value};
