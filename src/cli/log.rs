@@ -1,5 +1,6 @@
 //! The log: lines on standard error, filtered by `SEGUE_LOG`, as text or, with `SEGUE_LOG_FORMAT=json`, as JSON.
 
+use super::outlet::Format;
 use super::paint::Paint;
 use super::{Failed, outlet};
 use crate::words::escape::{json_line, plain};
@@ -8,15 +9,6 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::field::MakeExt;
 use tracing_subscriber::fmt::FormatFields;
 use tracing_subscriber::fmt::format::debug_fn;
-
-/// How lines look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Format {
-    /// For people.
-    Text,
-    /// One JSON object a line, for machines; nothing else is written to standard error then.
-    Json,
-}
 
 /// A writer of lines of JSON that leaves nothing hidden in them.
 struct Lines<W>(W);
@@ -100,7 +92,8 @@ const SHORT: usize = 200;
 
 #[cfg(test)]
 mod tests {
-    use super::{Format, format};
+    use super::format;
+    use crate::cli::outlet::Format;
 
     #[test]
     fn formats_are_read_and_unknown_ones_named() {

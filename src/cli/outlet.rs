@@ -1,13 +1,21 @@
 //! Lines of the log on their way to standard error: a thread of its own writes them, so that a reader that does not read,
 //! such as a pager that was paused or a pipe that nobody empties, holds up its own log and nothing else.
 
-use super::log::Format;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
+
+/// How lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    /// For people.
+    Text,
+    /// One JSON object a line, for machines; nothing else is written to standard error then.
+    Json,
+}
 
 /// Where lines are left to be written.
 #[derive(Clone, Debug)]

@@ -2,7 +2,8 @@
 
 use super::control::Control;
 use super::environment::Environment;
-use super::log::{self, Format};
+use super::log;
+use super::outlet::Format;
 use super::paint::{Ink, Paint};
 use super::stop::Signals;
 use super::{Failed, descriptors, memory, problems, reload};

@@ -125,8 +125,7 @@ fn searches_of_the_provider() {
 #[test]
 fn a_search_that_was_told_and_never_answered_is_not_gone_on_from() {
     let bound = || {
-        let fields = serde_json::Map::new();
-        let extra = Extra { dialect: DialectId::Chat, place: Place::Whole, fields, bound: true };
+        let extra = Extra { dialect: DialectId::Chat, place: Place::Whole, fields: Default::default(), bound: true };
         Event::Extra(Box::new(extra))
     };
     for (answered, goes_on) in [(false, false), (true, true)] {
