@@ -38,7 +38,7 @@
 //! | 7 | [`server`] [`admin`] [`mod@bench`] | what listens: clients here, operators there; what is measured |
 //! | 6 | [`gateway`] | a gateway as a value; [`gateway::drive`] |
 //! | 5 | [`fleet`] [`rig`] | targets and their health, the one place with locks; faults as data |
-//! | 4 | [`upstream`] [`store`] [`record`] [`telemetry`] | one attempt; conversations; what happened, and who is told; metrics |
+//! | 4 | [`upstream`] [`store`] [`record`] [`telemetry`] [`ledger`] | one attempt; conversations; what happened, and who is told; metrics; the ledger |
 //! | 3 | [`relay`] [`dialect`] [`config`] | one turn; one folder per API; text in, checked values out |
 //! | 2 | [`turn`] [`routing`] | what the client has been told, and the seam; levels and chains |
 //! | 1 | [`chat`] [`event`] [`failure`] [`health`] [`json`] [`retry_after`] [`schema`] [`sse`] [`words`] | vocabulary and values |
@@ -103,6 +103,7 @@ pub mod dialect;
 pub mod relay;
 
 // One attempt; conversations.
+pub mod ledger;
 pub mod record;
 pub mod store;
 pub mod telemetry;

@@ -2,6 +2,7 @@
 //! reachable where clients are.
 
 mod metrics;
+mod report;
 mod turns;
 
 use crate::gateway::Gateway;
@@ -66,6 +67,8 @@ pub fn routes(gateway: Gateway, token: Option<Arc<str>>) -> Router {
         .route("/api/circuits/{connection}/{state}", post(force))
         .route("/api/circuits/journal", get(journal))
         .route("/api/reload", post(reload))
+        .route("/api/report", get(report::report))
+        .route("/api/spend", get(report::spend))
         .route("/metrics", get(metrics::metrics))
         .route("/api/turns", get(turns))
         .route("/api/turns/live", get(turns::live))
@@ -82,7 +85,7 @@ pub fn routes(gateway: Gateway, token: Option<Arc<str>>) -> Router {
         .fallback(|| async {
             problem(
                 StatusCode::NOT_FOUND,
-                "this is the operators' side, clients ask at `server.listen`; here are /healthz, /readyz, /metrics, /api/circuits, /api/circuits/journal, /api/turns, /api/turns/live, /api/turns/{id}, /api/races, /api/conversations/{id}, \
+                "this is the operators' side, clients ask at `server.listen`; here are /healthz, /readyz, /metrics, /api/circuits, /api/circuits/journal, /api/turns, /api/turns/live, /api/turns/{id}, /api/races, /api/report, /api/spend, /api/conversations/{id}, \
                  /api/config, /api/workers, POST /api/reload",
             )
         })

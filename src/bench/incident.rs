@@ -118,8 +118,14 @@ impl Day {
     }
 
     /// Plays it under hedging and speculation, with circuits. `hour` is told of each hour that is over.
+    pub fn play(&self, hour: impl FnMut(usize)) -> Played {
+        self.play_and_tell(hour, |_, _| ())
+    }
+
+    /// Plays it likewise; `each` is told of each turn when it has ended: when it began, in seconds since the beginning, and
+    /// its record.
     #[expect(clippy::disallowed_methods, reason = "a start for a clock that is moved by hand")]
-    pub fn play(&self, mut hour: impl FnMut(usize)) -> Played {
+    pub fn play_and_tell(&self, mut hour: impl FnMut(usize), mut each: impl FnMut(f64, &TurnRecord)) -> Played {
         let start = Instant::now();
         let experiment = Experiment { seed: self.seed, ..Experiment::default() };
         let circuits = breaker::Policy::default();
@@ -146,7 +152,9 @@ impl Day {
                 hour(clock);
             }
             let bad = self.passed(known.at).is_some();
-            kept.add((index, bad), known.struck, report.text() == known.truth, &record(&report));
+            let record = record(&report);
+            each(known.at, &record);
+            kept.add((index, bad), known.struck, report.text() == known.truth, &record);
         });
         hour(hours);
         self.played(kept, &world, start)

@@ -19,6 +19,7 @@ mod paint;
 mod probe;
 mod problems;
 mod reload;
+mod report;
 mod results;
 mod scores;
 mod serve;
@@ -50,6 +51,8 @@ enum Command {
     Eval(eval::Args),
     Mock(mock::Args),
     Bench(bench::Args),
+    Report(report::Args),
+    Ledger(report::LedgerArgs),
     Key(key::Args),
     Completions(completions::Args),
 }
@@ -80,6 +83,8 @@ async fn run(command: Command) -> Result<ExitCode, Failed> {
         Command::Eval(args) => eval::run(&args).await,
         Command::Mock(args) => mock::run(&args).await,
         Command::Bench(args) => bench::run(&args).await,
+        Command::Report(args) => report::run(&args),
+        Command::Ledger(args) => report::ledger(&args),
         Command::Key(args) => key::run(&args),
         Command::Completions(args) => completions::run(&args),
     }

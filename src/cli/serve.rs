@@ -6,12 +6,14 @@ use super::log;
 use super::outlet::Format;
 use super::paint::{Ink, Paint};
 use super::stop::Signals;
-use super::{Failed, descriptors, memory, problems, reload};
+use super::{Failed, descriptors, memory, problems, reload, report};
 use crate::bench::continuity::inject;
 use crate::bench::continuity::manifest::Manifest;
 use crate::config::lookup::{self, Location};
+use crate::config::prices::Prices;
 use crate::config::{Config, Loaded, Resolver};
 use crate::gateway::Gateway;
+use crate::ledger::{Ledger, Settings};
 use crate::rig::faults::Faults;
 use crate::rig::mock;
 use crate::rig::origin::Origin;
@@ -96,6 +98,12 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode, Failed> {
         operators: (configured.1, config.admin.listen),
         asked: (asked.listen, asked.admin),
     };
+    let ledger = report::path(&config, &location).map(|path| Settings {
+        path,
+        keep: config.ledger.keep,
+        bodies: config.ledger.bodies,
+        prices: Prices::of(&config.ledger),
+    });
     let gateway = match &args.faults {
         None => Gateway::new(config),
         Some(path) => {
@@ -107,6 +115,10 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode, Failed> {
     if let Some(bytes) = memory::allowed() {
         // The rest is for connections, buffers of the system, and what the allocator keeps.
         gateway.confine(bytes);
+    }
+    let ledger = ledger.map(Ledger::start).transpose().map_err(Failed::Setup)?;
+    if let Some(ledger) = &ledger {
+        gateway.keep_ledger(Arc::clone(ledger));
     }
     told(announce(&location, &gateway.config(), format));
     if let Some(path) = &args.faults {
@@ -126,6 +138,13 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode, Failed> {
     let (watchdog, workers) = (gateway.watchdog(), Handle::current());
     control.spawn(async move { watchdog.keep(&workers).await });
     serve_by(&control, gateway, clients, operators, stop).await;
+    if let Some(ledger) = ledger {
+        // It writes its last rows; who waits for the disk must not be a worker.
+        let closed = tokio::task::spawn_blocking(move || ledger.close(GRACE));
+        if let Err(error) = closed.await {
+            tracing::error!(%error, "the ledger was not closed");
+        }
+    }
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
 }

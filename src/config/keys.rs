@@ -153,7 +153,7 @@ pub const KEYS: &[(&str, &[&str])] = &[
 ];
 
 /// Keys that are read and checked, but whose feature is not built yet: each present one is a warning at load. A
-/// pattern may end in ` = value` or ` != value` and then holds for that value only, or for every other. An entry is
+/// pattern may end in ` = value` and then holds for that value only. An entry is
 /// removed when its feature arrives. A dialect named here makes its connections unusable: they are left out of chains.
 pub const NOT_YET: &[(&str, &str)] = &[
     ("server.tls", "TLS is not served yet; put a proxy that does in front"),
@@ -165,10 +165,6 @@ pub const NOT_YET: &[(&str, &str)] = &[
     ("connections.*.warm", "no connections are kept ready yet"),
     ("levels.*.chain[].continuation = native", "providers' own ways to resume are not used yet; `auto` is taken"),
     ("store.backend = redis", "only the store in memory is built"),
-    ("ledger.path != off", "no ledger is kept yet"),
-    ("ledger.keep", "no ledger is kept yet"),
-    ("ledger.bodies = true", "no ledger is kept yet"),
-    ("ledger.prices", "no ledger is kept yet"),
 ];
 
 const TIMEOUTS: &[&str] = &[
@@ -203,9 +199,7 @@ pub(super) fn not_yet(pattern: &str, value: Option<&str>) -> Option<&'static str
     NOT_YET
         .iter()
         .find(|(rule, _)| {
-            if let Some((key, other)) = rule.split_once(" != ") {
-                key == pattern && value != Some(other)
-            } else if let Some((key, this)) = rule.split_once(" = ") {
+            if let Some((key, this)) = rule.split_once(" = ") {
                 key == pattern && value == Some(this)
             } else {
                 *rule == pattern
@@ -230,8 +224,6 @@ mod tests {
 
     #[test]
     fn rules_hold_for_the_values_they_name() {
-        assert!(not_yet("ledger.path", Some("x.db")).is_some());
-        assert!(not_yet("ledger.path", Some("off")).is_none());
         assert!(not_yet("store.backend", Some("redis")).is_some());
         assert!(not_yet("store.backend", Some("memory")).is_none());
         assert!(not_yet("alerts.webhook", None).is_none());

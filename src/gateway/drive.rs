@@ -477,7 +477,8 @@ impl Engine {
         }
         let record = Arc::new(TurnRecord::of(self.live.whose(), &self.relay));
         let level = &self.relay.policy().level;
-        self.gateway.sinks.turn(&Ended { record: &record, journal, level, now });
+        let (turn, request) = (self.relay.turn(), self.request.as_deref());
+        self.gateway.sinks.turn(&Ended { record: &record, journal, level, turn, request, now });
         self.let_go();
     }
 }

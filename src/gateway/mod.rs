@@ -31,6 +31,7 @@ use crate::chat::{DialectId, Request};
 use crate::config::{Config, Connection};
 use crate::dialect::{self, Reason, Refusal};
 use crate::fleet::Fleet;
+use crate::ledger::Ledger;
 use crate::record::alerts::Alerts;
 use crate::record::notice::Log;
 use crate::record::recent::Recent;
@@ -76,6 +77,7 @@ struct Inner {
     sinks: Sinks,
     recent: Arc<Recent>,
     metrics: Arc<Metrics>,
+    ledger: OnceLock<Arc<Ledger>>,
     open: OpenTurns,
     room: Arc<Room>,
     /// Whoever checks structured answers.
@@ -176,6 +178,7 @@ impl Gateway {
             sinks,
             recent,
             metrics,
+            ledger: OnceLock::new(),
             open: OpenTurns::default(),
             setup: RwLock::new(Arc::new(setup)),
             dial,
@@ -330,6 +333,18 @@ impl Gateway {
     /// Notes that a request was refused, before or without a turn.
     pub fn note_refusal(&self, refusal: &Refusal) {
         self.0.sinks.refused(&refusal.code);
+    }
+
+    /// Writes what happens into `ledger` from now on. Only the first one is taken.
+    pub fn keep_ledger(&self, ledger: Arc<Ledger>) {
+        if self.0.ledger.set(Arc::clone(&ledger)).is_ok() {
+            self.tell(ledger);
+        }
+    }
+
+    /// Where it is written what happens, if it is.
+    pub fn ledger(&self) -> Option<&Arc<Ledger>> {
+        self.0.ledger.get()
     }
 
     /// Tells `sink` of everything that happens from now on.

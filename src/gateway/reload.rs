@@ -2,6 +2,7 @@
 
 use super::setup::{Changes, Setup};
 use super::{Gateway, Inner};
+use crate::config::prices::Prices;
 use crate::config::{Config, Problem};
 use std::sync::{Arc, PoisonError};
 
@@ -48,9 +49,13 @@ impl Gateway {
         let inner: &Inner = &self.0;
         // Written under the lock, so that of two reloads neither is lost.
         inner.metrics.know(&config);
+        let prices = Prices::of(&config.ledger);
         let mut setup = inner.setup.write().unwrap_or_else(PoisonError::into_inner);
         let (next, changes): (Setup, Changes) = setup.change(config, &*inner.dial)?;
         *setup = Arc::new(next);
+        if let Some(ledger) = inner.ledger.get() {
+            ledger.reprice(prices);
+        }
         drop(setup);
         tracing::info!(
             connections = changes.connections.join(", "),

@@ -156,6 +156,8 @@ fn shares(level: &Level) -> (f64, f64) {
 
 /// What is set up once, when the process begins.
 fn needs_restart(before: &Config, after: &Config) -> Vec<&'static str> {
+    // Prices hold at once.
+    let ledger = |config: &Config| (config.ledger.path.clone(), config.ledger.keep, config.ledger.bodies);
     let rows = [
         ("server.listen", before.server.listen != after.server.listen),
         ("server.tls", before.server.tls != after.server.tls),
@@ -163,7 +165,7 @@ fn needs_restart(before: &Config, after: &Config) -> Vec<&'static str> {
         ("server.drain", before.server.drain != after.server.drain),
         ("admin", before.admin != after.admin),
         ("store", before.store != after.store),
-        ("ledger", before.ledger != after.ledger),
+        ("ledger", ledger(before) != ledger(after)),
         ("alerts", before.alerts != after.alerts),
     ];
     rows.into_iter().filter(|(_, changed)| *changed).map(|(key, _)| key).collect()

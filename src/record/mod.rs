@@ -15,8 +15,10 @@ pub mod turn;
 pub use circuit::Entry;
 pub use turn::{AttemptRecord, Outcome, TurnRecord};
 
+use crate::chat::Request;
 use crate::relay::journal::Journal;
 use crate::routing::Level;
+use crate::turn::Turn;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 
@@ -29,6 +31,10 @@ pub struct Ended<'a> {
     pub journal: &'a Journal,
     /// The level that served it.
     pub level: &'a Level,
+    /// What the client was told.
+    pub turn: &'a Turn,
+    /// What it asked, where that is still there.
+    pub request: Option<&'a Request>,
     /// When it ended.
     pub now: Instant,
 }
