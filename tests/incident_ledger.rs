@@ -18,7 +18,7 @@ const BEGINS: f64 = 1_767_332_400.0;
 
 #[test]
 fn the_report_of_a_bad_day_is_exact() {
-    let day = Day { rate: 0.4, worst: 0.3, ..Day::flat() };
+    let day = Day { rate: 0.15, worst: 0.4, ..Day::flat() };
     let mut turns: Vec<Arc<TurnRecord>> = Vec::new();
     let played = day.play_and_tell(
         |_| (),
@@ -60,7 +60,7 @@ fn the_report_of_a_bad_day_is_exact() {
     }
     let incident = reader.report(&ask(day.calm.as_secs_f64(), (day.calm + day.lasts).as_secs_f64())).unwrap();
     assert_eq!((incident.turns, incident.secondary), (played.during as u64, played.by_fallback as u64));
-    assert!(incident.secondary > incident.turns / 2 && report.spliced > 0, "{}", incident.paragraph());
+    assert!(incident.secondary > incident.turns / 5 && report.spliced > 0, "{}", incident.paragraph());
     let circuit = report.circuits.iter().find(|c| c.target == "primary/m").unwrap();
     assert_eq!(circuit.trips, played.trips as u64);
     let (mut open, mut before) = (0.0, (0.0, "closed"));

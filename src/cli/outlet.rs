@@ -104,12 +104,14 @@ fn write(mut to: impl Write, lines: &Receiver<Line>, dropped: &AtomicU64, format
         let missed = dropped.swap(0, Ordering::Relaxed);
         if missed > 0 {
             let words = format!("{missed} lines of the log were dropped: nobody read them in time");
-            let _ = match format {
-                Format::Text => writeln!(to, " WARN segue: {words}"),
+            let line = match format {
+                Format::Text => format!(" WARN segue: {words}\n"),
                 Format::Json => {
-                    writeln!(to, "{}", serde_json::json!({"level": "WARN", "message": words, "dropped": missed}))
+                    let line = serde_json::json!({"level": "WARN", "message": words, "dropped": missed});
+                    format!("{line}\n")
                 }
             };
+            let _ = to.write_all(line.as_bytes());
         }
     }
 }

@@ -44,7 +44,7 @@ impl Resolver for Fake {
     fn env(&self, name: &str) -> Option<String> {
         match name {
             "UNSET" => None,
-            "OPENAI_BASE_URL" | "ANTHROPIC_BASE_URL" | "SEGUE_CONFIG" | "SEGUE_KEYS_FILE" | "SEGUE_ADMIN_TOKEN" => {
+            "OPENAI_BASE_URL" | "ANTHROPIC_BASE_URL" | "SEGUE_CONFIG" | "SEGUE_KEYS_FILE" => {
                 self.env.get(name).cloned()
             }
             "REDIS_URL" => Some("redis://store:6379".to_owned()),
