@@ -3,13 +3,13 @@
 use super::*;
 use serde_json::json;
 
-fn read(body: Value) -> Result<Request, Refusal> {
+fn read(body: &Value) -> Result<Request, Refusal> {
     parse(&HeaderMap::new(), body.to_string().as_bytes())
 }
 
 #[test]
 fn what_is_asked_has_its_common_form() {
-    let request = read(json!({
+    let request = read(&json!({
         "model": "normal", "input": "hi", "instructions": "Be brief.", "stream": true, "max_output_tokens": 50,
         "temperature": 0.5, "reasoning": {"effort": "low"}, "parallel_tool_calls": false,
         "text": {"format": {"type": "json_schema", "name": "a", "schema": {"type": "object"}, "strict": true}},
@@ -40,7 +40,7 @@ fn what_is_asked_has_its_common_form() {
 #[test]
 fn a_conversation_is_one_of_ours() {
     for conversation in [json!("c1"), json!({"id": "c1"})] {
-        let request = read(json!({"model": "m", "input": "hi", "conversation": conversation})).unwrap();
+        let request = read(&json!({"model": "m", "input": "hi", "conversation": conversation})).unwrap();
         assert_eq!(request.extensions.conversation.as_deref(), Some("c1"));
         assert!(request.extensions.append_history && request.extensions.keep);
     }
@@ -62,16 +62,16 @@ fn what_cannot_be_served_is_refused_by_its_place() {
         (json!({"model": "m", "input": [{"role": "user", "content": [{"text": "a"}]}]}), "input[0].content[0]"),
         (json!({"model": "m", "input": "a", "text": {"format": {"type": "json_schema"}}}), "text.format.schema"),
     ] {
-        let refusal = read(body.clone()).unwrap_err();
+        let refusal = read(&body).unwrap_err();
         assert_eq!((refusal.reason.status(), refusal.param.as_deref()), (400, Some(place)), "{body}");
     }
     // What follows another answer may add nothing.
-    assert!(read(json!({"model": "m", "previous_response_id": "resp_1"})).is_ok());
+    assert!(read(&json!({"model": "m", "previous_response_id": "resp_1"})).is_ok());
 }
 
 #[test]
 fn what_no_other_api_has_is_named() {
-    let request = read(json!({
+    let request = read(&json!({
         "model": "m", "input": "a", "truncation": "auto", "include": ["web_search_call.results"],
         "service_tier": "auto", "metadata": {}, "max_tool_calls": 3, "prompt": {"id": "p"}, "top_logprobs": 0,
     }))

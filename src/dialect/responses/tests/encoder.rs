@@ -1,5 +1,5 @@
 //! What an answer is written as, event by event and whole.
-#![expect(clippy::unwrap_used, reason = "a test's panic is its report")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test's panic is its report")]
 use super::*;
 use crate::chat::Minted;
 use crate::dialect::Reason;
@@ -115,7 +115,10 @@ fn each_item_is_opened_and_closed_under_one_id_and_stands_in_the_whole() {
     let output = answer["output"].as_array().unwrap();
     for (index, item) in output.iter().enumerate() {
         let of: Vec<&Value> = events.iter().filter(|event| event["output_index"] == json!(index)).collect();
-        assert!(of.iter().all(|e| e["item_id"].as_str().or(e["item"]["id"].as_str()) == item["id"].as_str()), "{of:?}");
+        assert!(
+            of.iter().all(|e| e["item_id"].as_str().or_else(|| e["item"]["id"].as_str()) == item["id"].as_str()),
+            "{of:?}"
+        );
         assert_eq!(&of.last().unwrap()["item"], item, "what was told last is what is in the whole");
     }
     assert_eq!(output[0]["encrypted_content"], "segue:anthropic:signed:sig");

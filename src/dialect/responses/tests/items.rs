@@ -1,8 +1,8 @@
 //! Items of an input as messages.
-#![expect(clippy::unwrap_used, reason = "a test's panic is its report")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test's panic is its report")]
 use super::*;
 
-fn read(items: Value) -> Vec<Message> {
+fn read(items: &Value) -> Vec<Message> {
     conversation(items.as_array().unwrap()).unwrap().1
 }
 
@@ -12,7 +12,7 @@ fn shape(messages: &[Message]) -> Vec<(Role, usize)> {
 
 #[test]
 fn what_the_model_said_in_a_row_is_one_message() {
-    let messages = read(json!([
+    let messages = read(&json!([
         {"role": "user", "content": "weather?"},
         {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "Hm."}], "encrypted_content": "x"},
         {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Let me see."}]},
@@ -32,7 +32,7 @@ fn what_the_model_said_in_a_row_is_one_message() {
 
 #[test]
 fn a_result_that_comes_late_stands_behind_its_call() {
-    let messages = read(json!([
+    let messages = read(&json!([
         {"role": "user", "content": "a"},
         {"type": "function_call", "call_id": "1", "name": "f", "arguments": "{}"},
         {"type": "function_call", "call_id": "2", "name": "f", "arguments": "{}"},
@@ -63,7 +63,7 @@ fn instructions_stand_before_the_conversation_or_in_it() {
 #[test]
 fn what_another_api_signed_goes_back_to_it() {
     let sealed = signed::seal("sig", DialectId::Anthropic, false);
-    let messages = read(json!([{"type": "reasoning", "summary": [], "encrypted_content": sealed}]));
+    let messages = read(&json!([{"type": "reasoning", "summary": [], "encrypted_content": sealed}]));
     let Part::Reasoning { signature, issuer, .. } = &messages[0].parts[0] else { panic!("{messages:?}") };
     assert_eq!((signature.as_deref(), *issuer), (Some("sig"), DialectId::Anthropic));
 }

@@ -3,7 +3,7 @@
 use super::*;
 use http::HeaderMap;
 
-fn request(input: Value) -> Request {
+fn request(input: &Value) -> Request {
     let body = json!({"model": "m", "input": input, "instructions": "Be kind."}).to_string();
     super::super::client::parse(&HeaderMap::new(), body.as_bytes()).unwrap()
 }
@@ -16,7 +16,7 @@ fn a_conversation_is_kept_and_put_back() {
         {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hello."}]},
         {"role": "user", "content": "bye"},
     ]);
-    let mut request = request(items.clone());
+    let mut request = request(&items);
     let before = (request.system.clone(), request.messages.clone());
     let spoken = Responses.spoken(&request);
     assert_eq!(spoken.messages.len(), 3, "an answer is one message: {:?}", spoken.messages);

@@ -8,7 +8,7 @@ use crate::turn::form::Form;
 use crate::turn::resume::Anchor;
 use http::HeaderMap;
 
-fn read(origin: DialectId, body: Value) -> Request {
+fn read(origin: DialectId, body: &Value) -> Request {
     client(origin).unwrap().parse(&HeaderMap::new(), body.to_string().as_bytes()).unwrap()
 }
 
@@ -32,7 +32,7 @@ fn going_on(how: How) -> Carry {
 fn a_chat_request_has_its_form_here() {
     let request = read(
         DialectId::Chat,
-        json!({
+        &json!({
             "model": "normal", "max_tokens": 100, "stop": ["x"], "reasoning_effort": "high", "temperature": 0.5,
             "messages": [
                 {"role": "system", "content": "Be brief."},
@@ -74,7 +74,7 @@ fn a_client_of_the_same_api_gets_its_own_body() {
     let ours = crate::dialect::responses::ids::item("msg", 7, 0);
     let request = read(
         DialectId::Responses,
-        json!({
+        &json!({
             "model": "normal", "store": true, "previous_response_id": "resp_1", "x_vendor": [1],
             "input": [
                 {"role": "user", "content": "a"},
@@ -103,7 +103,7 @@ fn a_client_of_the_same_api_gets_its_own_body() {
 #[test]
 fn a_turn_goes_on_after_what_was_told() {
     let body = json!({"model": "m", "input": "a", "max_output_tokens": 40, "reasoning": {"effort": "high"}});
-    let request = read(DialectId::Responses, body);
+    let request = read(DialectId::Responses, &body);
     let (body, _) = written(&request, &target(), &going_on(How::Instruct));
     let input = body["input"].as_array().unwrap();
     assert_eq!(input.len(), 3);
@@ -123,7 +123,7 @@ fn what_a_target_refuses_is_left_out() {
         {"type": "reasoning", "summary": [], "encrypted_content": "x"},
         {"role": "assistant", "content": "b"}, {"role": "user", "content": "c"},
     ]});
-    let request = read(DialectId::Responses, body);
+    let request = read(DialectId::Responses, &body);
     let mut form =
         Form::after(&Remedy::Drop { fields: vec!["temperature".into(), "reasoning.summary".into()], lasting: true });
     form.learn(&Remedy::StripReasoning);
